@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from layerscope.errors import UnknownName
+from layerscope.graph.types import claims_of
 
 if TYPE_CHECKING:
     from layerscope.report import Report
@@ -104,10 +105,9 @@ def write(report: Report, name: str, **options: object) -> str:
         if option not in accepted:
             choices = f"choose from {', '.join(accepted)}" if accepted else "it takes none"
             raise UnknownName(f"option of the notation {name}", option, accepted, f"; {choices}")
-    claims = report.graph.claims
-    if claims is not None and claims.lines and claims.notation == name and not options:
-        if report.convention.name == notation(name).like:
-            return "\n".join(claims.lines) + "\n"
+    printed = claims_of(report.graph, name).lines
+    if printed and not options and report.convention.name == notation(name).like:
+        return "\n".join(printed) + "\n"
     return writer(name)(report, **options)
 
 

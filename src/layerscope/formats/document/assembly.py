@@ -250,7 +250,12 @@ class _Assembly:
         )
 
     def _notes(self) -> Iterator[str]:
-        return notes_of(self.found, self.opened, self.nodes, self.claimed)
+        yield from notes_of(self.found, self.opened, self.nodes, self.claimed)
+        if self._lines():
+            yield (
+                f"--as {self.found.notation} prints the document's own table again: its text does "
+                "not determine the network; the figures of other forms are computed"
+            )
 
     def _claims(self) -> Claims | None:
         """Cells of the rows that the text does not determine, as their notation prints them."""
@@ -261,9 +266,12 @@ class _Assembly:
             others = self.claimed.get(name, ())
             self.claimed[name] = (*others, *(cell for cell in cells if cell not in others))
         totals = self.found.totals if self.opened.unknown else ()
+        return Claims(notation, self.claimed, totals, self._lines())
+
+    def _lines(self) -> tuple[str, ...]:
+        """All that the document prints, where its text does not determine the network."""
         is_open = self.opened.unknown or self.opened.attached or self.found.groups
-        lines = self.found.lines if is_open else ()
-        return Claims(notation, self.claimed, totals, lines)
+        return self.found.lines if is_open else ()
 
 
 def _op(row: LayerRow) -> str:

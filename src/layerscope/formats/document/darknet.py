@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from layerscope.documents.figures import Figure
+from layerscope.formats.document.classes import kind_of_op
 from layerscope.formats.document.rows import Amount, LayerRow, PrintedNetwork, amount
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape
@@ -134,7 +135,7 @@ def _layer(match: re.Match[str], takes: tuple[str, ...], number: int) -> LayerRo
         output = (1, int(sizes["count"]))
     if kind == "avg" and window is not None:
         op = "avg_pool"
-    attributes = None
+    attributes: at.Dropout | at.Resize | None = None
     if op == "dropout":
         p = re.search(r"p = ([\d.]{1,8})", rest)
         attributes = at.Dropout(float(p[1]) if p is not None else 0.5)
@@ -144,7 +145,7 @@ def _layer(match: re.Match[str], takes: tuple[str, ...], number: int) -> LayerRo
     bf = None if sizes is None or not sizes["bf"] else amount(sizes["bf"])
     return LayerRow(
         f"{name} {kind}",
-        {"conv": "conv", "linear": "fc", "global_avg_pool": "global_pool"}.get(op, "unknown"),
+        kind_of_op(op),
         op,
         kind,
         takes,

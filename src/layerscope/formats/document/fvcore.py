@@ -72,8 +72,7 @@ def _add(rows: list[ModuleLine], match: re.Match[str], number: int) -> None:
     shape = _shape(params)
     if shape is not None and rows:
         home, _, own = name.rpartition(".")
-        role = "bias" if own.endswith("bias") else "weight"
-        array = Param(own, shape, role)
+        array = Param(own, shape, "bias" if own.endswith("bias") else "weight")
         owner = next((row for row in reversed(rows) if row.path == home), None)
         if owner is None:
             owner = ModuleLine(depth, home, "", number)

@@ -40,11 +40,12 @@ def closing(text: str, start: int) -> int | None:
     """Index of the first `)` from `start` on that no `(` before it opened; None without one."""
     depth = 0
     quote = ""
+    last = {sign: text.rfind(sign) for sign in "'\""}
     for at in range(start, len(text)):
         c = text[at]
         if quote:
             quote = "" if c == quote else quote
-        elif c in "'\"" and text[at + 1 :].find(c) >= 0 and not text[at - 1 : at].isalnum():
+        elif c in last and at < last[c] and not text[at - 1 : at].isalnum():
             quote = c
         elif c in PAIRS:
             depth += 1

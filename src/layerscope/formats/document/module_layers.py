@@ -37,11 +37,9 @@ def _bilinear(a: Arguments) -> TextLayer:
 
 def _activation(op: str, *names: str) -> Reader:
     def read(a: Arguments) -> TextLayer:
-        values: list[float | None] = []
-        for name in names:
-            found = a.number(name, -1e300)
-            values.append(None if found == -1e300 else found)
-        return TextLayer(op, at.Activation(*values, in_place=a.flag("inplace", default=False)))
+        found = [a.number(name, UNSET) for name in names] + [UNSET, UNSET]
+        alpha, beta = (None if value == UNSET else value for value in found[:2])
+        return TextLayer(op, at.Activation(alpha, beta, a.flag("inplace", default=False)))
 
     return read
 
@@ -140,14 +138,11 @@ def _flatten(a: Arguments) -> TextLayer:
 
 def _unflatten(a: Arguments) -> TextLayer:
     axis, sizes = a.value("dim"), a.value("unflattened_size")
-    shape = tuple(size for size in sizes if isinstance(size, int)) if _tuple(sizes) else ()
-    if not isinstance(axis, int) or not isinstance(sizes, tuple) or len(shape) != len(sizes):
+    each = sizes if isinstance(sizes, tuple) else ()
+    shape = tuple(size for size in each if isinstance(size, int))
+    if not isinstance(axis, int) or not shape or len(shape) != len(each):
         raise KeyError("dim")
     return TextLayer("reshape", at.Reshape(shape, axis, 1), keeps_text=True)
-
-
-def _tuple(value: Value) -> bool:
-    return isinstance(value, tuple)
 
 
 def _plain(op: str, attributes: Struct | None = None, *, keeps_text: bool = False) -> Reader:
@@ -170,6 +165,7 @@ def _quantized(read: Reader, *, bias: str = "") -> Reader:
 
 
 BIAS = "bias (with one)"
+UNSET = -1e300  # of a number that is not printed
 CLASSES: dict[str, Reader] = {
     **WINDOWED,
     **NORMS,

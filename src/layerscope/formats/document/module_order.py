@@ -18,7 +18,7 @@ from layerscope.formats.document.module_layer import TextLayer
 from layerscope.formats.document.module_layers import attention_params, layer_of, like_layer
 from layerscope.formats.document.module_print import PrintedModule
 from layerscope.graph import attributes as at
-from layerscope.graph.types import Node, Param, Shape, Source, elements
+from layerscope.graph.types import Node, Param, Role, Shape, Source, elements
 from layerscope.limits import ARRAY_RANK
 from layerscope.ops import SPECS
 from layerscope.ops.calls import infer_call, params_of
@@ -298,7 +298,8 @@ class Walk:
             if match is None:
                 continue
             sizes = [int(size) for size in match["sizes"].split("x") if size][: ARRAY_RANK.most]
-            role = "weight" if module.kind.startswith("Parameter") else "statistic"
+            learned = module.kind.startswith("Parameter")
+            role: Role = "weight" if learned else "statistic"
             params.append(Param(child.name, tuple(sizes), role))
         if params:
             where = (module, path, self.nowhere)

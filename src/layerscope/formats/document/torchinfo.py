@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from msgspec import Struct
 
@@ -77,7 +78,7 @@ def _table(lines: Sequence[str], first: int) -> PrintedNetwork | None:
         at += 1
     if len(rows) < 2 or at == len(lines):
         return None
-    for row, after in zip(rows, rows[1:], strict=False):
+    for row, after in pairwise(rows):
         row.is_leaf = after.depth <= row.depth
     return _network(lines, (first, at), rows)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from layerscope.formats.document.classes import kind_of_op
 from layerscope.formats.document.rows import LayerRow, PrintedNetwork, amount
@@ -48,7 +49,7 @@ def _table(lines: Sequence[str], first: int) -> PrintedNetwork | None:
         match = INDEX.match(line) if len(line) < WIDEST else None
         if match is None:
             break
-        rows.append(_row(match["name"], [line[a:b] for a, b in zip(ends, ends[1:], strict=False)],
+        rows.append(_row(match["name"], [line[a:b] for a, b in pairwise(ends)],
                          at + 1, match.start("name") + 1))  # fmt: skip
         last = at
     if not rows:

@@ -51,9 +51,7 @@ def _table(lines: Sequence[str], first: int) -> PrintedNetwork | None:
         line = lines[at]
         match = ROW.fullmatch(line) if len(line) < WIDEST else None
         if match is None:
-            if rows and not RULE.fullmatch(line):
-                break
-            if not line.strip() or at > first + 1 and not RULE.fullmatch(line):
+            if rows or not RULE.fullmatch(line):
                 break
             last = at
             continue
@@ -69,7 +67,7 @@ def _table(lines: Sequence[str], first: int) -> PrintedNetwork | None:
     end = _end(lines, last)
     rows[0] = _with_input(rows[0], lines[last + 1 : end + 1])
     start = first - 1 if first and RULE.fullmatch(lines[first - 1]) else first
-    notes = NOTES
+    notes: tuple[str, ...] = NOTES
     if groups:
         notes = (
             *NOTES,
