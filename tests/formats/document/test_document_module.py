@@ -46,7 +46,8 @@ def test_a_chain_of_sequentials_is_exact() -> None:
         "conv", "batch_norm", "relu", "max_pool", "flatten", "linear"
     ]  # fmt: skip
     assert report.totals.params == 3 * 8 * 9 + 16 + 1290
-    assert report.totals.ops.mac == 8 * 64 * 27 + 1280 and not report.coverage.estimated
+    assert report.totals.ops.mac == 8 * 64 * 27 + 1280
+    assert not report.coverage.estimated
     assert report.graph.nodes[0].attributes == at.Conv(
         at.Window((3, 3), (2, 2), ((1, 1), (1, 1)), (1, 1)), 8, 1, False
     )
@@ -55,9 +56,11 @@ def test_a_chain_of_sequentials_is_exact() -> None:
 
 def test_without_an_input_parameters_are_exact_and_sizes_unknown() -> None:
     report = report_of(CHAIN)
-    assert report.totals.params == 3 * 8 * 9 + 16 + 1290 and report.params_complete
+    assert report.totals.params == 3 * 8 * 9 + 16 + 1290
+    assert report.params_complete
     assert report.totals.buffers == 16
-    assert report.coverage.unknown and any("--input" in note for note in report.graph.notes)
+    assert report.coverage.unknown
+    assert any("--input" in note for note in report.graph.notes)
 
 
 def test_an_input_may_leave_out_the_batch() -> None:
@@ -116,7 +119,8 @@ Net(
 )
 """
     report = report_of(text, (1, 4, 8, 8))
-    assert report.by_name["se.fc"].call is not None and report.by_name["after"].call is None
+    assert report.by_name["se.fc"].call is not None
+    assert report.by_name["after"].call is None
     assert report.totals.params == 40
 
 
@@ -132,9 +136,11 @@ Net(
 )
 """
     report = report_of(text, (1, 3, 8, 8))
-    assert report.totals.params == 108 + 12 and not report.coverage.unknown.get("conv")
+    assert report.totals.params == 108 + 12
+    assert not report.coverage.unknown.get("conv")
     notes = " ".join(report.notes)
-    assert "Conv2dSame is read as Conv2d" in notes and "LayerScale, LayerNorm" in notes
+    assert "Conv2dSame is read as Conv2d" in notes
+    assert "LayerScale, LayerNorm" in notes
 
 
 def test_attention_has_its_input_projections() -> None:
@@ -153,7 +159,8 @@ Sequential(
 )
 """
     [node] = graph_of(text, (1, 3, 8, 8)).nodes
-    assert node.params is not None and [p.dtype for p in node.params] == ["int8", "fp32"]
+    assert node.params is not None
+    assert [p.dtype for p in node.params] == ["int8", "fp32"]
 
 
 @pytest.mark.parametrize(
@@ -211,7 +218,8 @@ def test_names_are_escaped() -> None:
 def test_a_document_may_have_prose_and_two_models() -> None:
     text = f"Some words.\n\n```\n>>> print(net)\n{CHAIN}```\n\nAnd then\n{BLOCKS}"
     found = networks_of(text)
-    assert [each.line for each in found] == [5, 18] and all(each.build for each in found)
+    assert [each.line for each in found] == [5, 18]
+    assert all(each.build for each in found)
 
 
 @pytest.mark.parametrize("name", ["vgg11", "resnet18", "googlenet", "densenet121", "alexnet-caffe"])

@@ -109,14 +109,16 @@ def test_names_that_keras_cuts() -> None:
     assert graph.name == "functional"
     first, other, add = graph.nodes
     assert first.inputs == other.inputs == ("input_layer",)
-    assert add.op == "add" and add.inputs == (first.name, other.name)
+    assert add.op == "add"
+    assert add.inputs == (first.name, other.name)
     assert analyze(graph).totals.params == 128
 
 
 def test_darknet_routes_are_edges() -> None:
     graph = graph_of(printed("squeezenet1_0", "darknet"))
     concats = [node for node in graph.nodes if node.op == "concat"]
-    assert len(concats) == 8 and all(len(node.inputs) == 2 for node in concats)
+    assert len(concats) == 8
+    assert all(len(node.inputs) == 2 for node in concats)
     adds = [n for n in graph_of(printed("resnet18", "darknet.2018")).nodes if n.op == "add"]
     assert len(adds) == 8
 
@@ -142,7 +144,8 @@ def test_a_log_of_darknet_itself() -> None:
 
 def test_rows_that_contain_others_are_no_layers() -> None:
     network = networks_of(printed("resnet18", "torchsummary"))[0]
-    assert network.groups == 8 and all(row.type != "BasicBlock" for row in network.rows)
+    assert network.groups == 8
+    assert all(row.type != "BasicBlock" for row in network.rows)
     network = networks_of(printed("resnet18", "torchinfo"))[0]
     assert network.groups == 1 + 4 + 8 + 3
     assert {row.type for row in network.rows} == {
@@ -153,7 +156,8 @@ def test_rows_that_contain_others_are_no_layers() -> None:
 
 def test_fvcore_has_parameters_and_no_operations() -> None:
     report = analyze(graph_of(printed("resnet18", "fvcore")))
-    assert report.by_name["conv1"].params == 9408 and not report.params_complete
+    assert report.by_name["conv1"].params == 9408
+    assert not report.params_complete
     assert any("no operations" in note for note in report.notes)
     assert any("rounded" in note and "layer4.1.conv2 (2.359M)" in note for note in report.notes)
 
@@ -162,7 +166,8 @@ def test_other_inputs_drop_the_figures_of_a_document() -> None:
     [found] = networks_of(printed("vgg11", "ptflops"))
     assert found.build is not None
     kept, computed = found.build("x", {}), found.build("x", {"": (1, 3, 448, 448)})
-    assert kept.claims is not None and computed.claims is None
+    assert kept.claims is not None
+    assert computed.claims is None
     assert any("--as ptflops" in note for note in kept.notes)
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from layerscope.formats.document.rows import LayerRow
 from layerscope.ops import SPECS, display_name
 from layerscope.sheets.kinds import Kind
 
@@ -74,11 +73,6 @@ def sizes_of(text: str) -> tuple[int | None, ...] | None:
 
 
 def op_and_kind(kind: str, classes: Mapping[str, str]) -> tuple[str, Kind]:
-    """The op of a class and the kind of its row."""
-    op = classes.get(kind, "")
+    """The op of a class, or of that name if there is no class, and the kind of its row."""
+    op = classes.get(kind, "") or (ADAPTIVE.get(kind, kind) if kind in SPECS else "")
     return op, kind_of_op(op)
-
-
-def names_of(rows: Iterable[LayerRow]) -> list[str]:
-    """The names of some rows."""
-    return [row.name for row in rows]
