@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from layerscope.documents.figures import Figure
-from layerscope.formats.document.classes import kind_of_op
+from layerscope.formats.document.classes import kind_of_op, op_and_kind
 from layerscope.formats.document.rows import Amount, LayerRow, PrintedNetwork, amount
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape
@@ -23,7 +23,7 @@ ROW = re.compile(r"\s*(?P<number>\d{1,7}):? (?P<kind>[A-Za-z_][\w.]*)(?P<rest>.*
 SIZES = r"(?P<{0}w>\d+) x\s*(?P<{0}h>\d+) x\s*(?P<{0}c>\d+)"
 ARROW = re.compile(
     rf".*?(?:(?<![\dx] )(?<!\d){SIZES.format('i')}\s*)?->\s*(?:{SIZES.format('o')}|(?P<count>\d+))"
-    r"\s*(?:(?P<bf>[\d.]+) (?:BF|BFLOPs))?\s*"
+    r"\s*(?:(?P<bf>[\d.]+|\?) (?:BF|BFLOPs))?\s*"
 )
 WINDOW = re.compile(
     r"\s*(?:(?P<filters>\d+)(?:/\s*(?P<groups>\d+))?\s+)?(?P<kw>\d+)\s*x\s*(?P<kh>\d+)\s*/\s*"
@@ -126,7 +126,7 @@ def _takes(log: Log, key: str) -> tuple[str, ...]:
 
 def _layer(match: re.Match[str], takes: tuple[str, ...], number: int) -> LayerRow:
     name, kind, rest = match["number"], match["kind"], match["rest"]
-    op = OPS.get(kind, "")
+    op = OPS.get(kind) or op_and_kind(kind, {})[0]
     sizes = ARROW.fullmatch(rest)
     window = WINDOW.match(rest) if op in ("conv", "max_pool") or kind == "avg" else None
     given = None if sizes is None else _shape(sizes, "i")

@@ -50,6 +50,8 @@ def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
 
 def _rows(lines: Sequence[str], first: int) -> tuple[list[ModuleLine], int]:
     rows: list[ModuleLine] = []
+    owners: dict[str, ModuleLine] = {}
+    around: list[ModuleLine] = []  # modules around the next row, outermost first
     last = first
     for at in range(first + 1, len(lines)):
         line = lines[at]
@@ -62,29 +64,32 @@ def _rows(lines: Sequence[str], first: int) -> tuple[list[ModuleLine], int]:
                 continue
             break
         last = at
-        _add(rows, match, at + 1)
+        found = _row(match, at + 1, is_root=not rows)
+        if isinstance(found, ModuleLine):
+            while around and around[-1].depth >= found.depth:
+                around.pop()
+            if around:
+                around[-1].is_leaf = False
+            around.append(found)
+            owners[found.path] = found
+            rows.append(found)
+            continue
+        home, array = found
+        if home not in owners:
+            owners[home] = ModuleLine(0, home, "", at + 1)
+            rows.append(owners[home])
+        owners[home].arrays.append(array)
     return rows, last
 
 
-def _add(rows: list[ModuleLine], match: re.Match[str], number: int) -> None:
-    name, depth = unescaped(match["name"]), len(match["indent"])
-    params = match["params"].strip()
+def _row(match: re.Match[str], number: int, *, is_root: bool) -> ModuleLine | tuple[str, Param]:
+    """A module, or a parameter and the module that has it."""
+    name, params = unescaped(match["name"]), match["params"].strip()
     shape = _shape(params)
-    if shape is not None and rows:
+    if shape is not None and not is_root:
         home, _, own = name.rpartition(".")
-        array = Param(own, shape, "bias" if own.endswith("bias") else "weight")
-        owner = next((row for row in reversed(rows) if row.path == home), None)
-        if owner is None:
-            owner = ModuleLine(depth, home, "", number)
-            rows.append(owner)
-        owner.arrays.append(array)
-        return
-    path = "" if not rows else name
-    for row in reversed(rows):
-        if row.depth < depth:
-            row.is_leaf = False
-            break
-    rows.append(ModuleLine(depth, path, params, number))
+        return home, Param(own, shape, "bias" if own.endswith("bias") else "weight")
+    return ModuleLine(len(match["indent"]), "" if is_root else name, params, number)
 
 
 def _shape(text: str) -> Shape | None:

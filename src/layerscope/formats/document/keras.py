@@ -20,7 +20,7 @@ HEADING = re.compile(r"[\s│┃|]*Layer \(type\).*Output Shape.*Param #.*")
 MODEL = re.compile(r"\s*Model: \"(?P<name>.*)\"\s*")
 TITLES = ("Layer (type)", "Output Shape", "Param #", "Connected to")
 NAME = re.compile(r"(?P<name>.*?)\s*\((?P<kind>[\w.>]+)\)?")
-LINK = re.compile(r"'?([^\s,'\[\]]+?)(?:\[\d+|…|\[…)[^,]*")
+LINK = re.compile(r"'?([^\s,'\[\]]+?)(?:\[\d+|…|\[…)[^,\s]*")
 TAG = re.compile(r"<[^<>]{0,400}>")
 RULE = re.compile(r"[\s_=─━┏┓┡┩├┤└┘┬┴┼╇┳┻│┃|+-]{8,}")
 TOTAL = re.compile(r"\s*(?:Total|Trainable|Non-trainable|Optimizer) params: ")
@@ -87,9 +87,9 @@ def _table(lines: Sequence[str], first: int) -> tuple[PrintedNetwork | None, int
             rows.append(now)
         if now is None:
             break
-        for n, cell in enumerate(cells):
-            joint = " " if boxed and now.cells[n] else ""
-            now.cells[n] += joint + cell.strip()
+        for n, cell in enumerate(map(str.strip, cells)):
+            joint = " " if boxed and now.cells[n] and cell else ""
+            now.cells[n] += joint + cell
     if not rows:
         return None, first + 1
     return _network(lines, (first, last), rows, boxed=boxed), last + 1
@@ -144,8 +144,6 @@ def _network(
 def _row(row: KerasCells, keys: Mapping[str, str], *, connected: bool) -> LayerRow:
     match = NAME.fullmatch(row.cells[0])
     name, kind = (match["name"], match["kind"]) if match is not None else (row.cells[0], "")
-    if CUT in name:
-        name = name.partition(CUT)[0]
     is_input = kind == "InputLayer"
     op, row_kind = op_and_kind(kind, KERAS)
     if kind.startswith("Depthwise"):
@@ -175,7 +173,11 @@ def _key(link: str, keys: Mapping[str, str]) -> str:
     """The key of the row that a link names, in full or cut."""
     if link in keys:
         return keys[link]
-    near = [key for name, key in keys.items() if name.startswith(link) or link.startswith(name)]
+    near = [
+        key
+        for name, key in keys.items()
+        if name.startswith(link) or (CUT in name and link.startswith(name.partition(CUT)[0]))
+    ]
     return near[-1] if near else link
 
 
