@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from layerscope.escaping import markdown
 from layerscope.graph.types import claims_of
 from layerscope.notations.sheet import (
@@ -56,13 +58,18 @@ def _row(index: int, line: SheetLine, rank: int) -> tuple[str, ...]:
     return (
         str(index),
         markdown(_type(line)),
-        *(blank if window is None else map(str, window.kernel)),
-        *(blank if window is None else map(str, window.stride)),
+        *(blank if window is None else _padded(window.kernel, rank)),
+        *(blank if window is None else _padded(window.stride, rank)),
         *sizes,
         "?" if line.channels is None else str(line.channels),
         "?" if line.elements is None else f"{line.sign}{line.elements:,}",
         "?" if line.weights is None else f"{line.weights:,}" if line.weights else "",
     )
+
+
+def _padded(sizes: Sequence[int], rank: int) -> tuple[str, ...]:
+    """Sizes of all axes; a window of fewer is 1 along the first."""
+    return (*("1" for _ in range(rank - len(sizes))), *map(str, sizes))
 
 
 def _type(line: SheetLine) -> str:

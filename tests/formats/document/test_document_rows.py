@@ -123,7 +123,7 @@ def test_what_nothing_explains_is_unknown() -> None:
     node = graph.nodes[0]
     assert node.op == "document.Deform"
     assert node.attributes == at.Opaque(
-        ((1, 7, 9, 9),), declared=(True,), why="the document does not say what it computes"
+        ((1, 7, 9, 9),), ("fp32",), (True,), "the document does not say what it computes"
     )
     assert str(node.source) == "notes.md:12"
     assert infer(graph).tensors["r"].shape == (1, 7, 9, 9)

@@ -29,6 +29,7 @@ from layerscope.graph.names import document_op
 from layerscope.graph.types import Claims, Graph, Node, Shape, Source, Tensor
 
 NEAR = 24  # earlier outputs of different shapes that are tried as the input of a row
+WRONG = 10  # one row in so many may have a wrong figure in a chain
 JOINABLE = 64  # earlier rows that a join is looked for in
 WHY = "the document does not say what it computes"
 NORMS = ("batch_norm", "layer_norm", "group_norm", "instance_norm")
@@ -36,7 +37,20 @@ NORMS = ("batch_norm", "layer_norm", "group_norm", "instance_norm")
 
 def network_of(found: PrintedNetwork, file: str, name: str = "") -> Graph:
     """The network that some rows describe; what the text leaves open is in its notes."""
-    wanted: dict[bool, bool] = {False: True, True: False}  # bias, by whether a norm follows
+    if found.branched is None:
+        chain = _assembled(replace(found, branched=False), file)
+        wrong = len(chain.opened.contradicted) + len(chain.opened.unknown)
+        joined = any(_op(row) in JOINED for row in found.rows)
+        is_chain = not joined and wrong * WRONG <= len(found.rows)
+        made = chain if is_chain else _assembled(replace(found, branched=True), file)
+    else:
+        made = _assembled(found, file)
+    return made.graph(name or found.name)
+
+
+def _assembled(found: PrintedNetwork, file: str) -> _Assembly:
+    """The rows as nodes: once to see whether layers have biases, and again if they have not."""
+    wanted = {False: found.biased, True: False}  # bias, by whether a norm follows
     first = _Assembly(found, file, wanted)
     first.add_all()
     again = {
@@ -45,11 +59,11 @@ def network_of(found: PrintedNetwork, file: str, name: str = "") -> Graph:
         else wanted[normed]
         for normed in wanted
     }
-    made = first
-    if again != wanted:
-        made = _Assembly(found, file, again)
-        made.add_all()
-    return made.graph(name or found.name)
+    if again == wanted:
+        return first
+    second = _Assembly(found, file, again)
+    second.add_all()
+    return second
 
 
 class Made(Struct, frozen=True):
@@ -185,6 +199,8 @@ class _Assembly:
             choice = self._op(row, [made], bias)
             if choice is None:
                 continue
+            if row.given is not None and not _fits(made.shape, row.given):
+                choice = replace(choice, of=choice.of + 1)
             if choice.is_full:
                 return [made], choice
             if best is None or choice.explained > best[1].explained:
@@ -195,9 +211,9 @@ class _Assembly:
         return self.made[-1:], None
 
     def _is_near(self, choice: Choice) -> bool:
-        """Whether all rows are explained so far, and of this all figures but one."""
+        """Whether the rows are a chain so far, and all figures of this one but one explained."""
         near = choice.explained > 1 and choice.explained + 1 >= choice.of
-        return near and not self.opened.unknown
+        return near and not self.opened.unknown and not self.opened.attached
 
     def _earlier(self, row: LayerRow) -> Iterator[Made]:
         """The row above, then the last earlier outputs; only those of the printed input."""

@@ -8,7 +8,16 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from layerscope.formats.document.rows import LayerRow, PrintedNetwork
-from layerscope.formats.document.sheet import SheetForm, pool_op, sheets
+from layerscope.formats.document.sheet import (
+    SheetForm,
+    as_said,
+    pool_op,
+    pooled,
+    sheets,
+    unpadded,
+    with_batch,
+)
+from layerscope.graph.attributes.window import Pads
 from layerscope.sheets.sheet import SheetRow
 
 NUMBERS = re.compile(r"\d{1,19}")
@@ -30,18 +39,43 @@ def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
             channels = int(printed) if printed.isdecimal() else None if printed else channels
             sizes = tuple(map(int, NUMBERS.findall(size))) if size else sizes
             whole = channels is not None and "?" not in size
-            rows.append(replace(row, output=(1, channels or 0, *sizes) if whole else None))
-        yield replace(network, rows=tuple(rows))
+            found = replace(row, output=(1, channels or 0, *sizes) if whole else None)
+            rows.append(found)
+        rows = with_batch(unpadded(rows), "memory(B)")
+        yield replace(network, rows=tuple(map(_refined, rows)))
 
 
-def _refine(row: LayerRow, own: SheetRow) -> LayerRow:
-    """A pool by its name, and its padding, which is blank where there is none."""
-    op = pool_op(row.name)
-    if not op:
+def _refined(row: LayerRow) -> LayerRow:
+    """The row with its window; a pool by its name, without padding where that is blank."""
+    cells = dict(cell.split("\t", 1) for cell in row.cells)
+    if not cells or row.output is None:
         return row
-    rank = len(row.kernel or ())
-    pads = row.pads if row.pads is not None else ((0, 0),) * rank if rank else None
-    return replace(row, op=op, pads=pads)
+    rank = len(row.output) - 2
+    row = as_said(row, row.name)
+    kernel, stride = (_sizes(cells[title], rank) for title in ("ksize", "stride"))
+    op = pool_op(row.name)
+    pads = _pads(cells["padding"], rank) if kernel is not None else None
+    if pads is None and op and kernel is not None:
+        pads = ((0, 0),) * rank
+    row = replace(row, kernel=kernel, stride=stride, pads=pads, inferred=())
+    return pooled(row, op) if op else row
+
+
+def _sizes(text: str, rank: int) -> tuple[int, ...] | None:
+    sizes = tuple(map(int, NUMBERS.findall(text)))
+    return sizes * rank if len(sizes) == 1 else sizes if len(sizes) == rank else None
+
+
+def _pads(text: str, rank: int) -> Pads | None:
+    """Padding per axis: 1, 1x2, 2:3x1."""
+    found = [tuple(map(int, NUMBERS.findall(part))) for part in text.split("x")]
+    pairs = [(part[0], part[-1]) for part in found if part]
+    pairs = pairs * rank if len(pairs) == 1 else pairs
+    return tuple(pairs) if len(pairs) == rank else None
+
+
+def _same(row: LayerRow, own: SheetRow) -> LayerRow:
+    return row
 
 
 FORM = SheetForm(
@@ -56,5 +90,5 @@ FORM = SheetForm(
     },
     ("name",),
     (),
-    _refine,
+    _same,
 )

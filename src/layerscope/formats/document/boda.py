@@ -1,8 +1,8 @@
 """Boda's profile: sizes, filters and bytes of the convolutions, inputs, times, RUNTIME and POWER.
 
-The text has no strides and paddings, and no layers but convolutions and products. Where the input of
-a line is no earlier output, a layer is missing between: a pool where it can be one, else an unknown
-layer with that output. Biases follow from the bytes of a line.
+The text has no strides and paddings, and no layers but convolutions and products. Where the input
+of a line is no earlier output, a layer is missing between: a pool where it can be one, else an
+unknown layer with that output. Biases follow from the bytes of a line.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from math import prod
 
 from msgspec import Struct
@@ -23,7 +24,7 @@ from layerscope.graph.types import Shape, elements
 
 STEM = "boda"
 BYTES = 4  # of an element of fp32
-LONGEST = 2_000  # characters of a line
+LONGEST = 600  # characters of a line
 DIMS = r"\d{1,19}(?:\*\d{1,19}){0,7}"
 INFO = re.compile(
     rf"(?P<name>\S.*?) input (?P<input>{DIMS})=\S+ filts (?P<filts>{DIMS})=\S+ "
@@ -31,7 +32,8 @@ INFO = re.compile(
 )
 UNKNOWN = re.compile(r"(?P<name>\S.*?) input \? filts \? out \?\s*")
 WORK = re.compile(
-    r"(?P<name>\S.*?) FWD (?P<flops>\S+) (?P<moved>\S+)\s+FWD_AI \S+\s+MxNxK=\S+(?: x\d+)?"
+    r"(?P<name>\S.*?) FWD (?P<flops>\S+) (?P<moved>\S+)\s+FWD_AI (?P<intensity>\S+)\s+"
+    r"MxNxK=\d{1,19}x(?P<n>\d{1,19})x\d{1,19}(?: x(?P<groups>\d{1,19}))?"
     r"(?:\s+---\s+(?P<time>\S+)(?: \S+)?)?\s*"
 )
 INPUT = re.compile(rf'-- "(?P<name>.*)" node dims:\s+(?P<dims>{DIMS})=(?P<bytes>\S+)\s*')
@@ -48,6 +50,8 @@ PROFILE = re.compile(
 TIMER = re.compile(
     r"\s+(?P<count>\d{1,12})\s+(?P<total>[\d.]{1,20})(?P<unit>m?s)\s+[\d.]{1,20}m?s\s+(?P<tag>\S.*?)\s*"
 )
+INTENSITY = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<prefix>[pnumKMGTP]?)F/B")
+PREFIXES = {"p": -4, "n": -3, "u": -2, "m": -1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 LAYOUT = "_inxp"
 NUMBERS = re.compile(r"\d+")
 
@@ -87,7 +91,7 @@ def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
             continue
         known = INFO.fullmatch(line)
         blank = None if known else UNKNOWN.fullmatch(line)
-        if (known or blank) and found is None:
+        if found is None and (known or blank or INPUT.fullmatch(line)):
             found = _Profile(number, number)
         if found is None:
             continue
@@ -102,13 +106,13 @@ def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
         else:
             continue
         found.last = number
-    if found is not None and found.rows:
+    if found is not None and (found.rows or (found.inputs and found.totals)):
         yield _network(found, times_in(lines))
 
 
 def _network(found: _Profile, times: PrintedTimes | None) -> PrintedNetwork:
     rows = _with_biases(found.rows)
-    inputs = found.inputs or [replace(rows[0], name="data", kind="input", output=rows[0].given)]
+    inputs = found.inputs or [LayerRow("data", "input", output=rows[0].given, line=rows[0].line)]
     names = [] if times is None else _others(times, rows)
     filled = [*inputs, *_with_gaps(inputs, rows, names)]
     return PrintedNetwork(
@@ -130,9 +134,6 @@ def _row(match: re.Match[str] | None, number: int) -> LayerRow:
     )
     if len(given) == 2:
         return replace(row, kind="fc")
-    up = any(b > a for a, b in zip(given[2:], out[2:], strict=False))
-    if up:
-        return replace(row, kind="deconv", kernel=filters[2:])
     return replace(row, kernel=filters[2:], group_channels=filters[1] if len(filters) > 1 else None)
 
 
@@ -156,19 +157,62 @@ def _input(match: re.Match[str], number: int) -> LayerRow:
 
 
 def _add_work(rows: list[LayerRow], match: re.Match[str]) -> None:
-    """Add the bias of the last row, where its bytes show one."""
-    row = rows[-1] if rows else None
-    figure = read_figure(match["moved"].lstrip("~"))
-    if row is None or row.name != match["name"] or figure is None:
+    """Add what the product and the bytes of a line show: a transposed convolution, and biases."""
+    if not rows or rows[-1].name != match["name"]:
         return
-    if row.given is None or row.output is None or row.filters is None:
+    rows[-1] = row = _transposed(rows[-1], int(match["n"]), int(match["groups"] or 1))
+    given, output, filters = row.given, row.output, row.filters
+    figure = read_figure(match["moved"].lstrip("~"))
+    if figure is None or given is None or output is None or not filters:
         return
     counted = Amount(figure, 1, (1000,), ("round",))
-    filters = row.filters * prod(row.kernel or ()) * (row.group_channels or row.given[1])
-    plain = BYTES * (elements(row.given) + elements(row.output) + filters)
-    fits = [has for has in (True, False) if counted.stands_for(plain + BYTES * row.filters * has)]
+    depth = row.group_channels or given[1] // (row.groups or 1)
+    weights = filters * prod(row.kernel or ()) * depth
+    plain = BYTES * (elements(given) + elements(output) + weights)
+    products = 2 * elements(output) * (weights // filters)
+    if row.kind == "deconv":
+        products = 2 * elements(given) * (weights // max(given[1], 1))
+    fits = []
+    for has in (True, False):
+        moved = plain + BYTES * filters * has
+        near = _is_near(match["intensity"], Fraction(products, max(moved, 1)))
+        if counted.stands_for(moved) and near:
+            fits.append(has)
     if len(fits) == 1:
         rows[-1] = replace(row, bias=fits[0])
+
+
+def _transposed(row: LayerRow, columns: int, groups: int) -> LayerRow:
+    """The row as a transposed convolution, if the columns of its product are those of one."""
+    if row.kernel is None or row.group_channels is None or not row.filters:
+        return row
+    if row.output is None or row.given is None or columns != row.filters * prod(row.kernel):
+        return row
+    is_whole = groups > 1 or prod(row.kernel) > 1 or row.group_channels == row.given[1]
+    if not is_whole or row.output[1] != row.filters * groups or _is_conv(row, groups):
+        return row
+    found = replace(row, kind="deconv", filters=row.filters * groups, groups=groups)
+    return replace(found, group_channels=None)
+
+
+def _is_conv(row: LayerRow, groups: int) -> bool:
+    """Whether filters and output of a row are those of a convolution of so many groups."""
+    if row.output is None or row.given is None:
+        return False
+    depth = row.group_channels or 0
+    plain = row.filters == row.output[1] and depth * groups == row.given[1]
+    return plain and prod(row.kernel or ()) == 1
+
+
+def _is_near(text: str, ratio: Fraction) -> bool:
+    """Whether an intensity is printed like this."""
+    match = INTENSITY.fullmatch(text)
+    if match is None:
+        return True
+    power = PREFIXES.get(match["prefix"], 0)
+    unit = Fraction(1000**power) if power >= 0 else Fraction(1, 1000**-power)
+    step = unit / 10 ** len(match["number"].partition(".")[2])
+    return bool(abs(Fraction(match["number"]) * unit - ratio) <= step / 2)
 
 
 def _with_biases(rows: Sequence[LayerRow]) -> list[LayerRow]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
+from itertools import islice, product
 from math import isqrt, prod
 from typing import cast
 
@@ -112,6 +112,8 @@ def _facts(row: LayerRow, op: str, call: Call) -> Iterator[bool]:
         if meaning in row.amounts and op == pool:
             under = call.attributes.window.positions * elements(call.y)
             yield row.amounts[meaning].stands_for(under)
+    if row.kernel is not None and op.startswith("global_"):
+        yield row.kernel == call.x[2:]
     if "activations" in row.amounts and SPECS[op].family != "loss":
         yield row.amounts["activations"].stands_for(elements(call.y))
     if row.filters is not None and op in COUNTED:
@@ -195,17 +197,16 @@ def _conv(row: LayerRow, shapes: tuple[Shape, ...], bias: bool) -> Candidates:
     x = shapes[0]
     if len(x) < 3:
         x = (*x, *(1,) * (4 - len(x)))
-    for filters in _filters(row):
+    for filters, has_bias in product(_filters(row), _biases(row, bias)):
         for groups in _groups(row, x[1], filters):
-            for has_bias in _biases(row, bias):
-                each = x[1] // max(groups, 1) * filters
-                for kernel in _kernels(row, len(x) - 2, each):
-                    if row.kernel is None and not _has_weights(
-                        row, prod(kernel) * each, filters * has_bias
-                    ):
-                        continue
-                    for window in windows(row, kernel, x[2:], pool=False):
-                        yield "conv", at.Conv(window, filters, groups, has_bias)
+            each = x[1] // max(groups, 1) * filters
+            for kernel in _kernels(row, len(x) - 2, each):
+                if row.kernel is None and not _has_weights(
+                    row, prod(kernel) * each, filters * has_bias
+                ):
+                    continue
+                for window in windows(row, kernel, x[2:], pool=False):
+                    yield "conv", at.Conv(window, filters, groups, has_bias)
 
 
 def _has_weights(row: LayerRow, weights: int, biases: int) -> bool:
@@ -226,26 +227,24 @@ def _conv_transpose(row: LayerRow, shapes: tuple[Shape, ...], bias: bool) -> Can
     out = row.output
     if len(x) < 3 or out is None or len(out) != len(x):
         return
-    for filters in _filters(row):
-        for has_bias in _biases(row, bias):
-            for kernel in _kernels(row, len(x) - 2):
+    for filters, has_bias in product(_filters(row), _biases(row, bias)):
+        for groups in _groups(row, x[1], filters):
+            for kernel in _kernels(row, len(x) - 2, x[1] // max(groups, 1) * filters):
                 stride = row.stride or tuple(
                     max(1, round(b / a)) if a else 1 for a, b in zip(x[2:], out[2:], strict=True)
                 )
                 if len(stride) != len(kernel):
                     return
-                rest = [
-                    (size - 1) * step + k - to
-                    for size, step, k, to in zip(x[2:], stride, kernel, out[2:], strict=True)
-                ]
-                extra = tuple(-r if r < 0 else r % 2 for r in rest)
-                pads = row.pads or tuple(
-                    ((r + e) // 2, (r + e) // 2) for r, e in zip(rest, extra, strict=True)
-                )
-                if any(low < 0 or high < 0 for low, high in pads) or min(stride) < 1:
+                dilation = row.dilation or (1,) * len(kernel)
+                if len(dilation) != len(kernel) or min(dilation) < 1:
+                    return
+                sizes = zip(x[2:], stride, kernel, dilation, out[2:], strict=True)
+                rest = [(n - 1) * step + (k - 1) * d + 1 - to for n, step, k, d, to in sizes]
+                extra = tuple(max(-r, 0) for r in rest)
+                pads = row.pads or tuple((max(r, 0) // 2, -(-max(r, 0) // 2)) for r in rest)
+                if min((*kernel, *stride)) < 1 or min(map(min, pads)) < 0:
                     continue
-                window = at.Window(kernel, stride, pads, (1,) * len(kernel))
-                groups = row.groups or 1
+                window = at.Window(kernel, stride, pads, dilation)
                 yield "conv_transpose", at.TransposedConv(window, filters, groups, has_bias, extra)
 
 

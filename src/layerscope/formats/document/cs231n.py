@@ -6,14 +6,23 @@ Groups and dilations are in the names; a name without them has none.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
 from layerscope.documents.lines import tables as line_tables
 from layerscope.formats.document.names import unescaped
 from layerscope.formats.document.rows import LayerRow, PrintedNetwork
-from layerscope.formats.document.sheet import PRODUCT, SheetForm, claimed, pool_op, sheets
+from layerscope.formats.document.sheet import (
+    PRODUCT,
+    SheetForm,
+    as_said,
+    claimed,
+    pool_op,
+    pooled,
+    sheets,
+    unpadded,
+)
 from layerscope.formats.document.tables import network_of_sheet
 from layerscope.sheets.kinds import is_total
 from layerscope.sheets.sheet import SheetRow, sheet_of
@@ -22,7 +31,12 @@ LINE = re.compile(
     r"(?P<label>[^:]{1,200}): \[(?P<shape>[\dx?]{1,100}|scalar)\] +memory: +(?P<memory>\S+)"
     r" +weights: (?P<weights>[^\n]{1,200})"
 )
+HEADINGS = ("Layer", "Number of Activations (Memory)", "Parameters (Compute)")
 TITLES = ("label", "shape", "memory", "weights")
+LABEL = re.compile(
+    r"(?P<kind>CONV|DECONV|POOL|AVGPOOL|LPPOOL)(?P<kernel>\d{1,9}(?:x\d{1,9}){0,5})?(?=[ -]|$)"
+)
+NUMBERS = re.compile(r"\d+")
 GROUPS = re.compile(r"\((?:(?P<groups>\d{1,9}) groups|(?P<depthwise>depthwise))")
 DILATION = re.compile(r"dilation (?P<sizes>\d{1,9}(?:x\d{1,9}){0,5})")
 FILTER = re.compile(r"\((?P<filter>\d+(?:\\?\*\d+)*)\)\\?\*(?P<filters>\d+)")
@@ -31,28 +45,65 @@ ENDS = ("TOTAL memory:", "TOTAL params:", "- ")
 
 def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
     """A network for each table and each block of lines."""
-    yield from sheets(lines, FORM)
+    for network in sheets(lines, FORM):
+        rows = unpadded([*_with_outputs(network.rows, HEADINGS[1])])
+        yield replace(network, rows=tuple(map(_refined, rows)))
     for table in line_tables(lines):
         sheet = sheet_of(table)
-        network = None if sheet is None else network_of_sheet(sheet)
-        if sheet is None or network is None:
+        block = None if sheet is None else network_of_sheet(sheet, notation=True)
+        if block is None:
             continue
-        by_line = {row.line: row for row in sheet.rows}
         rows = []
-        for row in network.rows:
+        for row in block.rows:
             match = LINE.fullmatch(lines[row.line - 1].strip())
             texts = [match[title] for title in TITLES] if match else []
-            own = by_line[row.line]
-            rows.append(_refine(replace(row, cells=claimed(TEXT, texts)), own))
+            rows.append(replace(row, cells=claimed(TEXT, texts)))
         totals, last = _ends(lines, rows[-1].line if rows else table.last)
         yield replace(
-            network,
-            rows=tuple(rows),
+            block,
+            rows=tuple(map(_refined, unpadded([*_with_outputs(rows, "shape")]))),
             notation="cs231n",
             totals=totals,
-            branched=True,
-            last=max(network.last, last),
+            branched=None,
+            biased=False,
+            last=max(block.last, last),
         )
+
+
+def _with_outputs(rows: Sequence[LayerRow], title: str) -> Iterator[LayerRow]:
+    """The rows with their outputs: sizes and channels, after the images if there are several."""
+    found = []
+    for row in rows:
+        text = dict(cell.split("\t", 1) for cell in row.cells).get(title, "")
+        product = text.partition("=")[0] if "=" in text or title == "shape" else text
+        found.append([*map(int, NUMBERS.findall(product))] if "?" not in product else [])
+    axes = max(map(len, found), default=0)
+    full = [sizes for sizes in found if len(sizes) == axes]
+    rank = _rank(rows)
+    several = axes > 2 and len({sizes[0] for sizes in full}) == 1
+    several = several and (_is_batch(full) if rank is None else rank == axes - 2)
+    batch = full[0][0] if several else 1
+    for row, sizes in zip(rows, found, strict=True):
+        if not sizes or not row.cells:
+            yield row
+            continue
+        *space, channels = sizes[1:] if batch > 1 and len(sizes) > 1 else sizes
+        space = [1] * (axes - (2 if batch > 1 else 1) - len(space)) + space
+        yield replace(row, output=(batch, channels, *space))
+
+
+def _rank(rows: Sequence[LayerRow]) -> int | None:
+    """The axes of the filters, which are printed with their channels; None without any."""
+    for row in rows:
+        for cell in row.cells:
+            if product := FILTER.search(cell):
+                return len(NUMBERS.findall(product["filter"])) - 1
+    return None
+
+
+def _is_batch(shapes: Sequence[Sequence[int]]) -> bool:
+    """Whether the first size cannot be one of space: a later one changes, and it does not."""
+    return any(shape[1:-1] != shapes[0][1:-1] for shape in shapes)
 
 
 def _ends(lines: Sequence[str], last: int) -> tuple[tuple[str, ...], int]:
@@ -68,40 +119,54 @@ def _ends(lines: Sequence[str], last: int) -> tuple[tuple[str, ...], int]:
     return tuple(found), last
 
 
-def _refine(row: LayerRow, own: SheetRow) -> LayerRow:
-    name = unescaped(row.name)
-    if row.kind in ("pool", "max_pool", "avg_pool"):
-        op = pool_op(name)
-        return replace(row, op=op) if op else row
-    if row.kind not in ("conv", "depthwise", "deconv"):
+def _refined(row: LayerRow) -> LayerRow:
+    """The row with what its label says: kernel, groups and dilation."""
+    cells = dict(cell.split("\t", 1) for cell in row.cells)
+    name = unescaped(cells.get("label") or cells.get(HEADINGS[0]) or row.name)
+    if cells:
+        row = as_said(row, name)
+    label = LABEL.match(name)
+    if label is None:
         return row
-    groups, dilated = GROUPS.search(name), DILATION.search(name)
-    product = next((m for cell in own.cells if (m := FILTER.search(cell.text))), None)
-    sizes: Mapping[str, object] = {}
-    if dilated is not None and row.kernel is not None:
-        steps = tuple(map(int, dilated["sizes"].split("x")))
-        rank = len(row.kernel)
-        sizes = {"dilation": steps * rank if len(steps) == 1 else steps}
-    channels = None if product is None else int(re.findall(r"\d+", product["filter"])[-1])
-    if row.kind == "deconv":
-        return replace(row, **sizes)
-    count = int(groups["groups"]) if groups and groups["groups"] else 1
-    fixed = {"groups": None} if groups and groups["depthwise"] else {"groups": count}
-    kind = "conv" if not (groups and groups["depthwise"]) else "depthwise"
-    return replace(row, kind=kind, group_channels=channels, **fixed, **sizes)
+    rank = len(row.output) - 2 if row.output is not None else 2
+    row = replace(row, kernel=_each(label["kernel"], rank), inferred=())
+    if op := pool_op(label["kind"]):
+        return pooled(row, op) if cells else replace(row, op=op)
+    dilated = DILATION.search(name)
+    if dilated is not None:
+        row = replace(row, dilation=_each(dilated["sizes"], rank))
+    product = FILTER.search(cells.get("weights") or cells.get(HEADINGS[2]) or "")
+    groups = GROUPS.search(name)
+    if label["kind"] == "DECONV":
+        return replace(row, groups=int(groups["groups"] or 0) or None if groups else 1)
+    if product is None:
+        return row
+    channels = int(NUMBERS.findall(product["filter"])[-1])
+    count = None if groups and groups["depthwise"] else int(groups["groups"]) if groups else 1
+    return replace(row, kind="conv", groups=count, group_channels=channels)
+
+
+def _each(text: str | None, rank: int) -> tuple[int, ...] | None:
+    """Sizes of every axis, of which equal ones are written once."""
+    sizes = tuple(map(int, NUMBERS.findall(text or "")))
+    return sizes * rank if len(sizes) == 1 else sizes if len(sizes) == rank else None
+
+
+def _same(row: LayerRow, own: SheetRow) -> LayerRow:
+    return row
 
 
 FORM = SheetForm(
     "cs231n",
-    ("Layer", "Number of Activations (Memory)", "Parameters (Compute)"),
+    HEADINGS,
     {
         "Layer": r"[^|]{1,200}",
-        "Number of Activations (Memory)": PRODUCT,
-        "Parameters (Compute)": PRODUCT,
+        HEADINGS[1]: PRODUCT,
+        HEADINGS[2]: PRODUCT,
     },
     (),
     (),
-    _refine,
+    _same,
 )
 TEXT = SheetForm(
     "cs231n",
@@ -109,5 +174,5 @@ TEXT = SheetForm(
     {"label": r"[^|]{1,200}", "shape": r"[\dx?]+|scalar", "memory": PRODUCT, "weights": PRODUCT},
     (),
     (),
-    _refine,
+    _same,
 )

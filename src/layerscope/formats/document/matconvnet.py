@@ -51,8 +51,9 @@ OPS: Mapping[str, str] = {
     "softmxl": "softmax_loss", "concat": "concat", "dropout": "dropout",
     **{
         op: op
-        for op in ("relu", "relu6", "leaky_relu", "prelu", "elu", "sigmoid", "tanh", "silu", "gelu",
-                   "hardswish", "hardsigmoid", "hardtanh", "mish", "selu", "softplus", "scale", "mul")
+        for op in ("relu", "relu6", "leaky_relu", "prelu", "elu", "sigmoid", "tanh", "silu",
+                   "gelu", "hardswish", "hardsigmoid", "hardtanh", "mish", "selu", "softplus",
+                   "scale", "mul")
     },
 }  # fmt: skip
 
@@ -120,7 +121,7 @@ def _cells(line: str, number: int) -> list[Cell]:
     elif words.endswith("\\\\") and "|" not in words:
         parts = [from_latex(text) for text in re.split(r"(?<!\\)&", words.removesuffix("\\\\"))]
     else:
-        return [cell for cell in split(line, number).cells[1:]]
+        return list(split(line, number).cells[1:])
     return [Cell(text.strip(), number, 1) for text in parts[1:]]
 
 

@@ -1,8 +1,8 @@
 """Netscope's Markdown table, ragged or not, folded or not, as the rows of a network.
 
-The text has names, Caffe's types, sizes without the batch, operations and parameters. Kernels follow
-from parameters, batches from activations; pools round up, as Netscope's do. Operations and memory of
-a row that its network does not determine are kept as they are printed.
+The text has names, Caffe's types, sizes without the batch, operations and parameters. Kernels
+follow from parameters, batches from activations; pools round up, as Netscope's do. Operations and
+memory of a row that its network does not determine are kept as they are printed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from layerscope.documents.headings import Meaning
 from layerscope.documents.reader import read as read_tables
 from layerscope.formats.document.names import unescaped
 from layerscope.formats.document.rows import Amount, LayerRow, PrintedNetwork
-from layerscope.graph.attributes import LocalResponseNorm
+from layerscope.graph.attributes import AdaptivePool, LocalResponseNorm
 from layerscope.graph.types import Shape, elements
 from layerscope.sheets.kinds import is_total, kind_of
 from layerscope.sheets.sheet import Sheet, SheetRow, sheet_of
@@ -105,19 +105,24 @@ def _row(row: SheetRow, batch: int) -> LayerRow:
     if kind == "LRN" and output and "macs" in amounts:
         size = round(amounts["macs"].figure.value() / max(elements(output), 1))
         return replace(found, op="lrn", attributes=LocalResponseNorm(max(size, 1)))
-    if op == "conv_transpose":  # Netscope approximates its operations
-        return replace(found, amounts={m: a for m, a in amounts.items() if m == "params"})
-    if op in ("max_pool", "avg_pool") and _is_global(found):
-        return replace(found, op=f"global_{op}", kind="global_pool")
-    return found
+    if op == "conv_transpose":  # Netscope approximates its operations, without bias and groups
+        params = {m: a for m, a in amounts.items() if m == "params"}
+        return replace(found, amounts=params, groups=1, bias=False)
+    return _pooled(found) if op in ("max_pool", "avg_pool") else found
 
 
-def _is_global(row: LayerRow) -> bool:
-    """Whether a pool has one position, and counts every element of its input."""
+def _pooled(row: LayerRow) -> LayerRow:
+    """A pool that counts every element of its input once is global, or has bins."""
     counted = row.amounts.get("comparisons") or row.amounts.get("additions")
     if counted is None or row.given is None or row.output is None:
-        return False
-    return elements(row.output[2:]) == 1 and counted.stands_for(elements(row.given))
+        return row
+    if not counted.stands_for(elements(row.given)):
+        return row
+    if elements(row.output[2:]) == 1:
+        return replace(row, op=f"global_{row.op}", kind="global_pool")
+    if any(size % bins for size, bins in zip(row.given[2:], row.output[2:], strict=False)):
+        return replace(row, op=f"adaptive_{row.op}", attributes=AdaptivePool(row.output[2:]))
+    return row
 
 
 def _sizes(row: SheetRow, at: int, batch: int) -> Shape | None:

@@ -83,7 +83,9 @@ class PrintedNetwork(Struct, frozen=True):
     last: int = 0  # line
     modules: Mapping[str, str] = {}  # module path -> class name
     notes: tuple[str, ...] = ()  # remarks of the reader
-    branched: bool = True  # a row that the row above does not explain may take an earlier one
+    biased: bool = True  # layers whose figures do not tell have biases
+    # a row that the row above does not explain may take an earlier one; None: if many do not
+    branched: bool | None = True
     totals: tuple[str, ...] = ()  # as printed
     lines: tuple[str, ...] = ()  # as printed, kept where its rows do not determine a network
     groups: int = 0  # rows of modules that contain other rows

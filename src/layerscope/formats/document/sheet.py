@@ -1,4 +1,4 @@
-"""Shared by the readers of backbone, cs231n and layersheet: a recognised sheet, and its own cells."""
+"""Shared by the readers of backbone, cs231n and layersheet: sheets with the cells of their rows."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from layerscope.documents.figures import read as read_figure
 from layerscope.documents.reader import read as read_tables
+from layerscope.formats.document.choices import JOINED
 from layerscope.formats.document.rows import LayerRow, PrintedNetwork
 from layerscope.formats.document.tables import network_of_sheet
+from layerscope.graph.attributes import AdaptivePool
+from layerscope.graph.types import elements
 from layerscope.sheets.kinds import is_total
 from layerscope.sheets.sheet import Sheet, SheetRow, sheet_of
 
@@ -40,7 +44,7 @@ def sheets(lines: Sequence[str], form: SheetForm) -> Iterator[PrintedNetwork]:
         if tuple(cell.text for cell in table.heading.cells) != form.titles:
             continue
         sheet = sheet_of(table)
-        network = None if sheet is None else network_of_sheet(sheet)
+        network = None if sheet is None else network_of_sheet(sheet, notation=True)
         if sheet is not None and network is not None:
             yield with_cells(network, sheet, form)
 
@@ -57,7 +61,51 @@ def with_cells(network: PrintedNetwork, sheet: Sheet, form: SheetForm) -> Printe
         rows.append(form.refine(replace(row, cells=cells, traced=traced, summed=summed), own))
     total = next((row for row in reversed(sheet.rows) if is_total(row.label)), None)
     totals = () if total is None else claimed(form, [cell.text for cell in total.cells])
-    return replace(network, rows=tuple(rows), notation=form.stem, totals=totals, branched=True)
+    return replace(
+        network, rows=tuple(rows), notation=form.stem, totals=totals, branched=None, biased=False
+    )
+
+
+SAID = ("input", "conv", "depthwise", "deconv", "fc", "pool", "max_pool", "avg_pool", "unknown")
+
+
+def as_said(row: LayerRow, label: str) -> LayerRow:
+    """The row with the op that its label names, where it is no convolution, pool or product."""
+    if row.kind in SAID and row.kind != "unknown":
+        return row
+    op = label if label in JOINED else ""
+    return replace(row, kind="unknown", op=op, type=label)
+
+
+def unpadded(rows: Sequence[LayerRow]) -> list[LayerRow]:
+    """The rows without ones before their sizes, which fill up to the axes of the longest row."""
+    first = rows[0].output if rows else None
+    ones = 0
+    while first is not None and len(first) - ones > 4 and first[2 + ones] == 1:
+        ones += 1
+    found = []
+    for row in rows:
+        output = row.output
+        if output is not None and ones and all(size == 1 for size in output[2 : 2 + ones]):
+            row = replace(row, output=(*output[:2], *output[2 + ones :]))
+        found.append(row)
+    return found
+
+
+def with_batch(rows: Sequence[LayerRow], memory: str) -> list[LayerRow]:
+    """The rows with the images that the memory of the first one counts; `memory` is its title."""
+    first = rows[0] if rows else None
+    cells = dict(cell.split("\t", 1) for cell in first.cells) if first else {}
+    counted = read_figure(cells.get(memory, ""))
+    if first is None or first.output is None or counted is None or not elements(first.output):
+        return list(rows)
+    batch = round(counted.value() / elements(first.output))
+    if batch <= 1:
+        return list(rows)
+    return [
+        replace(row, output=(batch, *row.output[1:])) if row.output is not None else row
+        for row in rows
+    ]
 
 
 def claimed(form: SheetForm, texts: Sequence[str]) -> tuple[str, ...]:
@@ -68,6 +116,14 @@ def claimed(form: SheetForm, texts: Sequence[str]) -> tuple[str, ...]:
         if not re.fullmatch(form.grammar.get(title, FIGURE), text) or not text.isprintable():
             return ()
     return tuple(f"{title}\t{text}" for title, text in zip(form.titles, texts, strict=True))
+
+
+def pooled(row: LayerRow, op: str) -> LayerRow:
+    """The row of a pool; one without a window has bins that are not even."""
+    if row.kernel is not None or row.output is None or len(row.output) < 3 or op == "lp_pool":
+        return replace(row, op=op)
+    bins = AdaptivePool(row.output[2:])
+    return replace(row, op=f"adaptive_{op}", attributes=bins, kernel=None, stride=None)
 
 
 def pool_op(words: str) -> str:

@@ -29,14 +29,19 @@ def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
             yield network
 
 
-def network_of_sheet(sheet: Sheet) -> PrintedNetwork | None:
-    """The rows of a sheet as layers; None if no row says what kind of layer it is."""
+def network_of_sheet(sheet: Sheet, *, notation: bool = False) -> PrintedNetwork | None:
+    """The rows of a sheet as layers; None if no row says what kind of layer it is.
+
+    In a notation every row is a layer, and what its cells leave open is not taken from others.
+    """
     layers = layers_of(sheet)
     list(correct_kinds(layers))
-    if not any(layer.kind not in ("input", "unknown") for layer in layers):
-        return None
-    branched = attach(layers)
-    infer(layers, branched=branched)
+    branched = False
+    if not notation:
+        if not any(layer.kind not in ("input", "unknown") for layer in layers):
+            return None
+        branched = attach(layers)
+        infer(layers, branched=branched)
     table = sheet.table
     rows = tuple(_row(sheet, layer) for layer in layers)
     last = max(table.last, table.line)

@@ -22,6 +22,10 @@ def windows(row: LayerRow, kernel: Sequence[int], sizes: Shape, *, pool: bool) -
     fixed = (row.stride, row.pads, dilation, kernel)
     if any(part is not None and len(part) != rank for part in fixed):
         return
+    if not rank or min((*kernel, *dilation, *(row.stride or (1,)))) < 1:
+        return
+    if row.pads is not None and min(map(min, row.pads)) < 0:
+        return
     out = row.output[2:] if row.output is not None else None
     if out is not None and len(out) != rank:
         out = (*out, *(1,) * (rank - len(out))) if len(out) < rank else None

@@ -1,0 +1,122 @@
+"""What a notation writes is read, and written again: write(read(write(report))) is write(report)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+from layerscope import Graph, analyze, load
+from layerscope.notations import NOTATIONS, write
+from layerscope.report import Report
+from layerscope.zoo import NAMES
+from tests.brute.random_graphs import lines, planes
+
+TABLES = (
+    "matconvnet", "matconvnet.csv", "matconvnet.latex", "matconvnet.dilation", "netscope",
+    "netscope.folded", "backbone", "cs231n", "cs231n.md", "layersheet", "boda",
+)  # fmt: skip
+# chains, branches, groups, joins, transposed convolutions, products of sequences
+SAMPLE = (
+    "lenet5", "alexnet-caffe", "vgg16", "nin-nopad", "mtcnn-pnet", "googlenet", "resnet18",
+    "resnext50_32x4d", "mobilenet_v2", "densenet121", "unet", "shufflenet_v2_x1_0", "bert_base",
+)  # fmt: skip
+CHAINS = ("lenet5", "alexnet-caffe", "vgg16", "nin-nopad", "patch32", "zfnet", "vgg11_bn")
+
+
+def report_of(network: str | Graph, notation: str) -> Report:
+    return analyze(network, like=NOTATIONS[notation].like)
+
+
+def again(network: str | Graph, notation: str, folder: Path) -> tuple[str, str]:
+    """What a notation prints of a network, and of what is read from that."""
+    text = write(report_of(network, notation), notation)
+    path = folder / "document.txt"
+    path.write_text(text, encoding="utf-8")
+    return text, write(report_of(str(path), notation), notation)
+
+
+@pytest.mark.parametrize("notation", TABLES)
+@pytest.mark.parametrize("network", SAMPLE)
+def test_a_network_is_printed_again(network: str, notation: str, tmp_path: Path) -> None:
+    text, printed = again(network, notation, tmp_path)
+    assert printed == text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("notation", TABLES)
+@pytest.mark.parametrize("network", NAMES)
+def test_the_zoo_is_printed_again(network: str, notation: str, tmp_path: Path) -> None:
+    text, printed = again(network, notation, tmp_path)
+    assert printed == text
+
+
+@pytest.mark.parametrize("notation", ["netscope", "boda"])
+def test_random_networks_are_printed_again(notation: str, tmp_path: Path) -> None:
+    """Branches of any ops, in planes and in lines."""
+
+    @settings(max_examples=40)
+    @given(planes())
+    def in_planes(graph: Graph) -> None:
+        text, printed = again(graph, notation, tmp_path)
+        assert printed == text
+
+    @settings(max_examples=40)
+    @given(lines())
+    def in_lines(graph: Graph) -> None:
+        text, printed = again(graph, notation, tmp_path)
+        assert printed == text
+
+    in_planes()
+    in_lines()
+
+
+def structure(graph: Graph) -> list[tuple[str, str, tuple[str, ...], object]]:
+    return [(n.name, n.op, n.inputs, n.attributes) for n in graph.nodes]
+
+
+@pytest.mark.parametrize("network", CHAINS)
+def test_a_display_of_matconvnet_tells_a_chain(network: str, tmp_path: Path) -> None:
+    """All but views, products (convolutions there), roundings of pools and constants of ops."""
+    path = tmp_path / "net.txt"
+    path.write_text(write(report_of(network, "matconvnet.dilation"), "matconvnet.dilation"))
+    first, second = load(network), load(str(path))
+    views = ("flatten", "reshape", "identity")
+    listed = [node for node in first.nodes if node.op not in views]
+    assert [node.name for node in listed] == [node.name for node in second.nodes]
+    for a, b in zip(listed, second.nodes, strict=True):
+        if a.op == "conv":
+            assert b.op == "conv"
+            bias = getattr(a.attributes, "bias", None)
+            assert getattr(b.attributes, "bias", None) == bias
+            for part in ("kernel", "stride", "dilation"):
+                assert getattr(a.attributes.window, part) == getattr(b.attributes.window, part)
+            assert (a.attributes.out_channels, a.attributes.groups) == (
+                b.attributes.out_channels,
+                b.attributes.groups,
+            )
+        elif a.op != "linear" and "pool" not in a.op:
+            assert a.op == b.op
+
+
+def test_cells_of_a_document_are_marked(tmp_path: Path) -> None:
+    """What the text does not determine is printed as the document has it, and said to be so."""
+    text, printed = again("bert_base", "netscope", tmp_path)
+    assert printed == text
+    graph = load(str(tmp_path / "document.txt"))
+    assert graph.claims is not None
+    unknown = {node.name for node in graph.nodes if node.op.startswith("document.")}
+    assert set(graph.claims.rows) == unknown
+    assert any(note.startswith("taken from the document, not computed") for note in graph.notes)
+    other = analyze(graph, batch=2)
+    assert other.graph.claims is None  # they are of another batch
+    figures = write(analyze(graph, like="matconvnet"), "matconvnet")
+    assert "?" in figures  # another notation does not print them
+
+
+def test_a_chain_has_no_cells_of_its_document(tmp_path: Path) -> None:
+    for notation in TABLES:
+        again("vgg16", notation, tmp_path)
+        claims = load(str(tmp_path / "document.txt")).claims
+        assert claims is None or (not claims.rows and not claims.totals), notation
