@@ -118,6 +118,6 @@ def test_every_layer_of_torch_nn_is_read_or_named() -> None:
         if isinstance(layer, nn.LazyLinear):
             continue
         expected = arrays_of(layer)
-        params = [param for param in rows[str(n)].cost.params]
+        params = list(rows[str(n)].cost.params)
         learned = sum(param.elements for param in params if param.learnable)
         assert (learned, sum(p.elements for p in params) - learned) == expected, str(layer)

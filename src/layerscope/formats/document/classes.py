@@ -41,7 +41,7 @@ KERAS: Mapping[str, str] = {
 
 
 def kind_of_op(op: str) -> Kind:
-    """The kind of a row whose op is known."""
+    """The kind of a row of an op."""
     if not op:
         return "unknown"
     if op in SPECS and SPECS[op].family == "activation":

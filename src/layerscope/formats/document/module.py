@@ -77,9 +77,9 @@ def _notes(walk: Walk) -> list[str]:
             f"not classes of torch.nn, so that operations and parameters are unknown: "
             f"{_some([*walk.unknown])}"
         )
-    for kind, known in list(walk.likened.items())[:NAMED]:
+    for kind, standard in list(walk.likened.items())[:NAMED]:
         found.append(
-            f"{kind} is read as {known}, whose arguments it prints: parameters of its own and "
+            f"{kind} is read as {standard}, whose arguments it prints: parameters of its own and "
             "padding that it computes are not in the text"
         )
     if walk.opened:

@@ -28,7 +28,7 @@ class TextLayer(Struct, frozen=True):
     rank: int = 0  # of its input; 0: any
     params: tuple[Param, ...] | None = None  # instead of those that the op has
     left_open: str = ""  # what its text does not say, and what is assumed
-    why: str = ""  # why its op is not known
+    why: str = ""  # why its operations are not counted
     keeps_text: bool = False  # the arguments are not in op and attributes without an input
     dtype: str = "fp32"
 

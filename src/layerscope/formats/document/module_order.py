@@ -38,7 +38,7 @@ CHANNELS_KEPT = frozenset(("max_pool", "avg_pool", "lp_pool", "batch_norm", "dro
 
 
 class Flow(Struct, frozen=True):
-    """A tensor on its way: its shape, or at least its channels, where these are known."""
+    """A tensor on its way: its shape, or at least its channels, where the text gives them."""
 
     name: str
     shape: Shape | None = None
