@@ -4,7 +4,7 @@ The figures of a module are those of the modules in it that ptflops has a rule f
 print zero. What it counts for functions is in the total that shares are of, and in no module.
 
 - A class that prints itself in its own way shows no figures, as torchvision's StochasticDepth.
-- Figures that lack unknown ones end with `+ ?`; ptflops counts what it has no rule for as zero.
+- Figures that lack unknown ones end with `+ ?`, and their shares are `?%`; ptflops counts what it has no rule for as zero.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from layerscope.conventions.ptflops import CONVENTION, COUNTED, count_of_module,
 from layerscope.notations.module import leaves_of, print_modules
 from layerscope.report import Report
 from layerscope.report.modules import figure_of_layer, parameters_by_path
-from layerscope.report.numbers import plus_unknown
+from layerscope.report.numbers import UNKNOWN, plus_unknown
 
 DECIMALS = 2
 MACS = ((9, " GMac"), (6, " MMac"), (3, " KMac"))
@@ -61,9 +61,9 @@ def write(report: Report) -> str:
         macs = count.macs / batch
         texts = (
             plus_unknown(_params_text(count.params), count.params, count.lacks_params),
-            f"{count.params / max(params, 1):.3%} Params",
+            f"{_share(count.params / max(params, 1), found[''].lacks_params)} Params",
             plus_unknown(_macs_text(macs), count.macs, count.lacks_macs),
-            f"{macs / max(total, 1):.3%} MACs",
+            f"{_share(macs / max(total, 1), found[''].lacks_macs)} MACs",
         )
         return ", ".join(texts) + ", "
 
@@ -148,6 +148,11 @@ def _summed(found: dict[str, ModuleCount], classes: dict[str, str]) -> dict[str,
 
 
 # -- text
+
+
+def _share(part: float, incomplete: bool) -> str:
+    """A share; of a total that lacks unknown figures it is unknown."""
+    return f"{UNKNOWN}%" if incomplete else f"{part:.3%}"
 
 
 def _params_text(count: int) -> str:
