@@ -4,7 +4,8 @@ The figures of a module are those of the modules in it that ptflops has a rule f
 print zero. What it counts for functions is in the total that shares are of, and in no module.
 
 - A class that prints itself in its own way shows no figures, as torchvision's StochasticDepth.
-- Figures that lack unknown ones end with `+ ?`, and their shares are `?%`; ptflops counts what it has no rule for as zero.
+- Figures that lack unknown ones end with `+ ?`, and their shares are `?%`; ptflops counts as zero
+  what it has no rule for.
 """
 
 from __future__ import annotations
