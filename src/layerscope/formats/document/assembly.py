@@ -97,7 +97,7 @@ class _Assembly:
     def add_all(self) -> None:
         """Add every row."""
         rows = self.found.rows
-        if not any(row.kind == "input" for row in rows):
+        if not rows or rows[0].kind != "input":
             row = first_input(rows)
             self.opened.input = row
             self._input(row)
