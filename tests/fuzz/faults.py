@@ -218,4 +218,18 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
             "            if not runtime:\n", "            if runtime is None:\n",
         ),
     ),
+    "document": (
+        Fault(
+            "a row that is left out", "formats/document/assembly.py",
+            "            self.nodes.append(replace(node, attributes=opaque))\n", "",
+        ),
+        Fault(
+            "a batch of nothing", "formats/document/netscope.py",
+            " and counted is not None and elements(shape):\n", " and counted is not None:\n",
+        ),
+        Fault(
+            "a sheet without elements", "formats/document/sheet.py",
+            " or counted is None or not elements(first.output):\n", " or counted is None:\n",
+        ),
+    ),
 }  # fmt: skip

@@ -12,7 +12,9 @@ from functools import partial
 from pathlib import Path
 from pickle import dumps
 
+from layerscope.api.networks import analyze
 from layerscope.formats.caffe.names import NUMBERED, WORDS
+from layerscope.notations import write as write_notation
 from tests.codecs import wire
 from tests.formats import stored_files
 from tests.fuzz import nets
@@ -25,6 +27,13 @@ layer {{ name: "c" type: "Convolution" bottom: "data" top: "c" include {{ phase:
 layer {{ name: "x" type: "{word}" bottom: "c" bottom: "data" top: "x"
   pooling_param {{ pool: AVE kernel_size: 2 stride: 2 }} inner_product_param {{ num_output: 3 }}
   reshape_param {{ shape {{ dim: 0 dim: -1 }} }} slice_param {{ slice_point: 1 }} }}
+"""
+TABLE = """| layer | type | kernel | output | params |
+| --- | --- | --- | --- | --- |
+| data | input | | 1x28x28 | |
+| conv1 | conv | 5x5 | 6x24x24 | 156 |
+| pool1 | max pool | 2x2 | 6x12x12 | 0 |
+| fc | fully connected | | 10 | 8,650 |
 """
 OLD = 'input: "data" input_dim: [1, 2, 8, 8] layers {{ type: {word} bottom: "data" top: "x" }}'
 
@@ -237,6 +246,15 @@ def times() -> dict[str, bytes]:
     }
 
 
+def notes() -> dict[str, bytes]:
+    """A small network in every notation that documents are read in, and a table of its own."""
+    report = analyze("lenet5")
+    names = ("matconvnet", "matconvnet.csv", "matconvnet.latex", "netscope", "backbone", "cs231n",
+             "cs231n.md", "layersheet", "boda")  # fmt: skip
+    found = {name: write_notation(report, name).encode() for name in names}
+    return {**found, "table": TABLE.encode()}
+
+
 def _written(write: Callable[[Path], object]) -> bytes:
     """What a writer of files writes."""
     with tempfile.TemporaryDirectory() as folder:
@@ -249,6 +267,7 @@ SEEDS: dict[str, Callable[[], dict[str, bytes]]] = {
     "prototxt": texts, "protobuf": messages, "onnx": models, "mat5": matlab, "safetensors": arrays,
     "pickle": pickles, "zip": archives, "pt2": programs, "run_json": runs, "hf_config": configs,
     "numbers": numbers, "budget": budgets, "times": times,
+    "document": notes,
 }  # fmt: skip
 
 

@@ -23,9 +23,10 @@ import msgspec
 
 from layerscope.api.networks import analyze, load
 from layerscope.cli.network import parse_dims
+from layerscope.documents.reader import load as load_text
 from layerscope.errors import LayerscopeError
 from layerscope.export import report_file, run_json
-from layerscope.formats import DEFAULTS, ReadOptions, documents, matconvnet
+from layerscope.formats import DEFAULTS, ReadOptions, document, documents, matconvnet
 from layerscope.formats import onnx as onnx_format
 from layerscope.formats.caffe import caffemodel, prototxt
 from layerscope.formats.torch import pt2
@@ -34,7 +35,8 @@ from layerscope.formats.torch.model_names import hugging_face
 from layerscope.graph.serialize import from_plain, to_plain
 from layerscope.graph.types import storage_bytes
 from layerscope.limits import MOST_SIZE
-from layerscope.notations import boda
+from layerscope.notations import NOTATIONS, boda
+from layerscope.notations import write as write_notation
 from layerscope.plot import pictures, roofline
 from layerscope.report import budget_file, given_run, quantities, times_file
 from layerscope.report.budgets import judge
@@ -272,6 +274,26 @@ def fuzz_times(data: bytes) -> None:
     _read(data, ".csv", read)
 
 
+def fuzz_document(data: bytes) -> None:
+    """Read the bytes as a document, and analyze every network in it."""
+    document.recognise(data)
+
+    def read(path: str) -> None:
+        found = document.networks_of(load_text(path))
+        for number, network in enumerate(found[:4], 1):
+            graph = document.read(f"{path}#{number}", DEFAULTS)
+            rows = [row for row in network.rows if row.kind != "input"]
+            assert len(graph.nodes) == len(rows)  # none is left out
+            assert len(graph.inputs) == max(len(network.rows) - len(rows), 1)
+            assert from_plain(to_plain(graph)) == graph
+            report = analyze(graph)
+            assert len(report.layers) == len(graph.nodes)
+            if graph.claims is not None and graph.claims.notation in NOTATIONS:
+                write_notation(report, graph.claims.notation)
+
+    _read(data, ".md", read)
+
+
 def _report() -> Any:
     if not _REPORTS:
         _REPORTS.append(analyze("lenet5"))
@@ -309,5 +331,5 @@ TARGETS = {
     "prototxt": fuzz_prototxt, "protobuf": fuzz_protobuf, "onnx": fuzz_onnx, "mat5": fuzz_mat5,
     "safetensors": fuzz_safetensors, "pickle": fuzz_pickle, "zip": fuzz_zip, "pt2": fuzz_pt2,
     "run_json": fuzz_run_json, "hf_config": fuzz_hf_config, "numbers": fuzz_numbers,
-    "budget": fuzz_budget, "times": fuzz_times,
+    "budget": fuzz_budget, "times": fuzz_times, "document": fuzz_document,
 }  # fmt: skip

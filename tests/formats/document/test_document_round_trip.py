@@ -1,4 +1,4 @@
-"""What a notation writes is read, and written again: write(read(write(report))) is write(report)."""
+"""What a notation writes is read, and printed again to the character."""
 
 from __future__ import annotations
 

@@ -73,9 +73,13 @@ def read(path: str, options: ReadOptions) -> Graph:
     """The network that a document describes; of several the first, or the one that `#N` names."""
     file, number = split_number(path)
     try:
-        found = networks_of(load(file))
+        text = load(file)
     except OSError as error:
         raise FormatError(f"{file}: {error.strerror}") from None
+    try:
+        found = networks_of(text)
+    except FormatError as error:  # a reader knows lines, and not the file
+        raise FormatError(f"{file}: {error}") from None
     if not found:
         raise NoTable(f"{file}: {LOOKED_FOR}")
     if number is not None and number > len(found):

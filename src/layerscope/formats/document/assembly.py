@@ -17,7 +17,7 @@ from layerscope.formats.document.choices import (
     JOINED,
     KINDS,
     Choice,
-    choose,
+    Chooser,
     explains,
     same_shape,
 )
@@ -42,10 +42,10 @@ def network_of(found: PrintedNetwork, file: str, name: str = "") -> Graph:
         wrong = len(chain.opened.contradicted) + len(chain.opened.unknown)
         joined = any(_op(row) in JOINED for row in found.rows)
         is_chain = not joined and wrong * WRONG <= len(found.rows)
-        made = chain if is_chain else _assembled(replace(found, branched=True), file)
+        result = chain if is_chain else _assembled(replace(found, branched=True), file)
     else:
-        made = _assembled(found, file)
-    return made.graph(name or found.name)
+        result = _assembled(found, file)
+    return result.graph(name or found.name)
 
 
 def _assembled(found: PrintedNetwork, file: str) -> _Assembly:
@@ -66,7 +66,7 @@ def _assembled(found: PrintedNetwork, file: str) -> _Assembly:
     return second
 
 
-class Made(Struct, frozen=True):
+class RowOutput(Struct, frozen=True):
     """An output of a row: its tensor and shape."""
 
     tensor: str
@@ -82,9 +82,9 @@ class _Assembly:
         self.bias = bias
         self.inputs: list[Tensor] = []
         self.nodes: list[Node] = []
-        self.made: list[Made] = []
-        self.by_key: dict[str, Made] = {}
-        self.shapes: dict[Shape, Made] = {}  # last output of each shape, the latest last
+        self.outputs: list[RowOutput] = []
+        self.by_key: dict[str, RowOutput] = {}
+        self.shapes: dict[Shape, RowOutput] = {}  # last output of each shape, the latest last
         self.read: set[str] = set()
         self.normalized: set[str] = set()  # tensors that a norm or an activation reads
         self.names: set[str] = set()
@@ -93,6 +93,7 @@ class _Assembly:
         self.claimed: dict[str, tuple[str, ...]] = {}
         self.summed: dict[str, tuple[str, ...]] = {}  # cells that depend on all rows
         self.opened = Opened()
+        self.chooser = Chooser()
 
     def add_all(self) -> None:
         """Add every row."""
@@ -114,14 +115,14 @@ class _Assembly:
         kind = "" if row.type in ("", "data") else row.type
         source = Source(self.file, row.line, kind, "" if name == row.name else row.name)
         self.inputs.append(Tensor(name, shape, row.dtype, source))
-        self._keep(row, Made(name, shape))
+        self._keep(row, RowOutput(name, shape))
 
-    def _keep(self, row: LayerRow, made: Made) -> None:
-        self.made.append(made)
-        self.by_key[row.key or row.name] = made
-        if made.shape is not None:
-            self.shapes.pop(made.shape, None)
-            self.shapes[made.shape] = made
+    def _keep(self, row: LayerRow, result: RowOutput) -> None:
+        self.outputs.append(result)
+        self.by_key[row.key or row.name] = result
+        if result.shape is not None:
+            self.shapes.pop(result.shape, None)
+            self.shapes[result.shape] = result
 
     def _fresh(self, name: str) -> str:
         found, count = name, self.counts[name]
@@ -148,33 +149,35 @@ class _Assembly:
                 self.claimed[name] = row.cells
             opaque = Opaque((row.output,), ("fp32",), (row.output is not None,), WHY)
             op = document_op(row.type or row.op or row.kind)
-            made = Made(name, row.output)
+            result = RowOutput(name, row.output)
             node = self._node(row, (name, op), reads, source)
             self.nodes.append(replace(node, attributes=opaque))
         else:
             self.opened.add(row, choice)
             self._vote(row, choice, reads, normed)
-            made = Made(name, choice.output)
+            result = RowOutput(name, choice.output)
             node = self._node(row, (name, choice.op), reads, source)
             self.nodes.append(replace(node, attributes=choice.attributes))
-        above = self.made[-1].tensor
+        above = self.outputs[-1].tensor
         if row.takes is None and [each.tensor for each in reads] != [above]:
             self.opened.attached.append((name, tuple(each.tensor for each in reads)))
         if row.summed:
             self.summed[name] = row.summed
         if row.traced and (self.opened.attached or self.opened.unknown):
             self.claimed.setdefault(name, row.traced)
-        self._keep(row, made)
+        self._keep(row, result)
 
     def _node(
-        self, row: LayerRow, named: tuple[str, str], reads: Sequence[Made], source: Source
+        self, row: LayerRow, named: tuple[str, str], reads: Sequence[RowOutput], source: Source
     ) -> Node:
         name, op = named
         scope = tuple(row.module.split(".")[:-1]) if row.module else ()
         inputs = tuple(each.tensor for each in reads)
         return Node(name, op, inputs, (name,), scope=scope, module=row.module, source=source)
 
-    def _vote(self, row: LayerRow, choice: Choice, reads: Sequence[Made], normed: bool) -> None:
+    def _vote(
+        self, row: LayerRow, choice: Choice, reads: Sequence[RowOutput], normed: bool
+    ) -> None:
         """Count the rows whose figures show whether they have a bias."""
         has = getattr(choice.attributes, "bias", None)
         if row.bias is not None or not isinstance(has, bool) or not choice.is_full:
@@ -187,59 +190,59 @@ class _Assembly:
 
     # -- which rows it takes
 
-    def _chosen(self, row: LayerRow, bias: bool) -> tuple[list[Made], Choice | None]:
+    def _chosen(self, row: LayerRow, bias: bool) -> tuple[list[RowOutput], Choice | None]:
         """The rows that a row takes, and its op; None if nothing explains it."""
         if row.takes is not None:
             reads = [self.by_key[key] for key in row.takes if key in self.by_key]
             return reads, self._op(row, reads, bias) if len(reads) == len(row.takes) else None
         if _op(row) in JOINED:
             return self._joined(row, bias)
-        best: tuple[list[Made], Choice] | None = None
-        for made in self._earlier(row):
-            choice = self._op(row, [made], bias)
+        best: tuple[list[RowOutput], Choice] | None = None
+        for result in self._earlier(row):
+            choice = self._op(row, [result], bias)
             if choice is None:
                 continue
-            if row.given is not None and not _fits(made.shape, row.given):
+            if row.given is not None and not _fits(result.shape, row.given):
                 choice = replace(choice, of=choice.of + 1)
             if choice.is_full:
-                return [made], choice
+                return [result], choice
             if best is None or choice.explained > best[1].explained:
-                best = [made], choice
+                best = [result], choice
         if best is not None and (self._is_near(best[1]) or not self.found.branched):
             self.opened.contradicted.append(row)
             return best
-        return self.made[-1:], None
+        return self.outputs[-1:], None
 
     def _is_near(self, choice: Choice) -> bool:
         """Whether the rows are a chain so far, and all figures of this one but one explained."""
         near = choice.explained > 1 and choice.explained + 1 >= choice.of
         return near and not self.opened.unknown and not self.opened.attached
 
-    def _earlier(self, row: LayerRow) -> Iterator[Made]:
+    def _earlier(self, row: LayerRow) -> Iterator[RowOutput]:
         """The row above, then the last earlier outputs; only those of the printed input."""
-        above = self.made[-1]
+        above = self.outputs[-1]
         candidates = [above]
         looks = row.given is not None or self.found.branched
-        for made in reversed(self.shapes.values()) if looks else ():
+        for result in reversed(self.shapes.values()) if looks else ():
             if len(candidates) > NEAR:
                 break
-            if made is not above:
-                candidates.append(made)
+            if result is not above:
+                candidates.append(result)
         fits = [m for m in candidates if row.given is None or _fits(m.shape, row.given)]
         yield from fits or candidates[:1]
 
-    def _op(self, row: LayerRow, reads: Sequence[Made], bias: bool) -> Choice | None:
+    def _op(self, row: LayerRow, reads: Sequence[RowOutput], bias: bool) -> Choice | None:
         shapes = tuple(each.shape for each in reads if each.shape is not None)
-        return choose(row, shapes, bias=bias) if len(shapes) == len(reads) else None
+        return self.chooser.choose(row, shapes, bias) if len(shapes) == len(reads) else None
 
-    def _joined(self, row: LayerRow, bias: bool) -> tuple[list[Made], Choice | None]:
+    def _joined(self, row: LayerRow, bias: bool) -> tuple[list[RowOutput], Choice | None]:
         """Rows that a sum or a concatenation takes: those that nothing reads yet come first."""
         is_concat = _op(row) == "concat"
-        above = self.made[-1]
+        above = self.outputs[-1]
         if is_concat and row.output is not None and _fits(above.shape, row.output):
             return [above], self._op(row, [above], bias)
-        near = self.made[: -JOINABLE - 1 : -1]
-        unread = [made for made in near if made.tensor not in self.read]
+        near = self.outputs[: -JOINABLE - 1 : -1]
+        unread = [result for result in near if result.tensor not in self.read]
         # a shortcut begins before the block that its sum ends, and not at a norm's input
         scope = row.name.rpartition(".")[0] or row.name.rpartition("/")[0]
         outside = [m for m in near if m is above or (scope and not m.tensor.startswith(scope))]
@@ -249,7 +252,7 @@ class _Assembly:
             choice = self._op(row, reads, bias) if len(reads) > 1 else None
             if choice is not None and choice.is_full:
                 return reads, choice
-        return self.made[-1:], None
+        return self.outputs[-1:], None
 
     def graph(self, name: str) -> Graph:
         """The finished graph; what no row reads is an output."""
@@ -259,7 +262,7 @@ class _Assembly:
             network,
             tuple(self.inputs),
             tuple(self.nodes),
-            tuple(outputs or [made.tensor for made in self.made[-1:]]),
+            tuple(outputs or [result.tensor for result in self.outputs[-1:]]),
             modules=self.found.modules,
             claims=self._claims(),
             notes=(*self.found.notes, *self._notes()),
@@ -298,7 +301,7 @@ def _fits(shape: Shape | None, printed: Shape) -> bool:
     return shape is not None and same_shape(shape, printed)
 
 
-def _pair(near: Sequence[Made], row: LayerRow) -> list[Made]:
+def _pair(near: Sequence[RowOutput], row: LayerRow) -> list[RowOutput]:
     """The row above and the last output that goes with it, in the order that the row prints."""
     if not near:
         return []
@@ -316,7 +319,7 @@ def _pair(near: Sequence[Made], row: LayerRow) -> list[Made]:
     return [found[0], above] if last else [above, found[0]]
 
 
-def _broadcasts(shape: Shape, above: Made, output: Shape) -> bool:
+def _broadcasts(shape: Shape, above: RowOutput, output: Shape) -> bool:
     """Whether an output and the row above have a result of the printed shape."""
     given = (shape, above.shape or ())
     if any(_fits(each, output) for each in given):
@@ -330,17 +333,17 @@ def _broadcasts(shape: Shape, above: Made, output: Shape) -> bool:
     return False
 
 
-def _parts(near: Sequence[Made], output: Shape | None) -> list[Made]:
+def _parts(near: Sequence[RowOutput], output: Shape | None) -> list[RowOutput]:
     """The last outputs of the printed size whose channels add up to those of the output."""
     if output is None or len(output) < 2:
         return []
-    found: list[Made] = []
+    found: list[RowOutput] = []
     left = output[1]
-    for made in near:
-        shape = made.shape
+    for result in near:
+        shape = result.shape
         if shape is None or len(shape) < 2 or not left:
             continue
         if same_shape((*shape[:1], *shape[2:]), (*output[:1], *output[2:])) and shape[1] <= left:
-            found.append(made)
+            found.append(result)
             left -= shape[1]
     return found[::-1] if not left else []

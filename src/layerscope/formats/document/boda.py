@@ -89,14 +89,14 @@ def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
     for number, line in enumerate(lines, 1):
         if len(line) > LONGEST:
             continue
-        known = INFO.fullmatch(line)
-        blank = None if known else UNKNOWN.fullmatch(line)
-        if found is None and (known or blank or INPUT.fullmatch(line)):
+        sized = INFO.fullmatch(line)
+        blank = None if sized else UNKNOWN.fullmatch(line)
+        if found is None and (sized or blank or INPUT.fullmatch(line)):
             found = _Profile(number, number)
         if found is None:
             continue
-        if known or blank:
-            found.rows.append(_row(known, number) if known else _blank(blank, number))
+        if sized or blank:
+            found.rows.append(_row(sized, number) if sized else _blank(blank, number))
         elif match := WORK.fullmatch(line):
             _add_work(found.rows, match)
         elif match := INPUT.fullmatch(line):
@@ -224,8 +224,8 @@ def _with_biases(rows: Sequence[LayerRow]) -> list[LayerRow]:
 
 def _others(times: PrintedTimes, rows: Sequence[LayerRow]) -> list[str]:
     """Names in the profile that are neither convolutions nor layout changes, in natural order."""
-    known = {row.name for row in rows}
-    names = [n for n in times.seconds if n not in known and not n.endswith((LAYOUT, "_bck"))]
+    sized = {row.name for row in rows}
+    names = [n for n in times.seconds if n not in sized and not n.endswith((LAYOUT, "_bck"))]
     return sorted(names, key=lambda n: ([int(d) for d in NUMBERS.findall(n)], n))
 
 

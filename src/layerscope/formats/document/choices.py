@@ -48,6 +48,25 @@ class Choice(Struct, frozen=True):
         return self.explained == self.of
 
 
+class Chooser:
+    """`choose` for the rows of one network, of which most are like another."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[object, ...], Choice | None] = {}
+
+    def choose(self, row: LayerRow, shapes: tuple[Shape, ...], bias: bool) -> Choice | None:
+        """The op of a row for inputs of these shapes."""
+        counted = tuple((m, a.figure.text, a.scale, a.bases) for m, a in row.amounts.items())
+        key = (
+            row.kind, row.op, row.given, row.output, row.filters, row.kernel, row.stride, row.pads,
+            row.dilation, row.rounding, row.groups, row.group_channels, row.bias, row.attributes,
+            counted, shapes, bias,
+        )  # fmt: skip
+        if key not in self._found:
+            self._found[key] = choose(row, shapes, bias=bias)
+        return self._found[key]
+
+
 def choose(row: LayerRow, shapes: tuple[Shape, ...], *, bias: bool = True) -> Choice | None:
     """The first op that explains all that the row prints, else the one that explains most.
 

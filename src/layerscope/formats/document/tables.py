@@ -9,6 +9,7 @@ from layerscope.documents.reader import read as read_tables
 from layerscope.formats.document.names import bare
 from layerscope.formats.document.rows import Amount, LayerRow, PrintedNetwork
 from layerscope.graph.types import Shape
+from layerscope.limits import DOCUMENT_ROWS
 from layerscope.sheets.attach import attach
 from layerscope.sheets.corrections import correct_kinds
 from layerscope.sheets.kernels import infer
@@ -23,6 +24,7 @@ COUNTED: tuple[Meaning, ...] = (
 def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
     """A network for each table of layers; tables of models or of results are none."""
     for table in read_tables("\n".join(lines)):
+        DOCUMENT_ROWS.check(len(table.rows), f"line {table.line}")
         sheet = sheet_of(table)
         network = None if sheet is None else network_of_sheet(sheet)
         if network is not None:
