@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerscope.documents.figures import Figure
 from layerscope.formats.document.classes import kind_of_op, op_and_kind
@@ -135,15 +136,8 @@ def _layer(match: re.Match[str], takes: tuple[str, ...], number: int) -> LayerRo
         output = (1, int(sizes["count"]))
     if kind == "avg" and window is not None:
         op = "avg_pool"
-    attributes: at.Dropout | at.Resize | None = None
-    if op == "dropout":
-        p = re.search(r"p = ([\d.]{1,8})", rest)
-        attributes = at.Dropout(float(p[1]) if p is not None else 0.5)
-    elif op == "resize":
-        factor = FACTOR.match(rest)
-        attributes = at.Resize("nearest", scale=((int(factor[1]) if factor else 2, 1),))
     bf = None if sizes is None or not sizes["bf"] else amount(sizes["bf"])
-    return LayerRow(
+    row = LayerRow(
         f"{name} {kind}",
         kind_of_op(op),
         op,
@@ -152,17 +146,35 @@ def _layer(match: re.Match[str], takes: tuple[str, ...], number: int) -> LayerRo
         name,
         given,
         output,
-        filters=int(window["filters"]) if window is not None and window["filters"] else None,
-        kernel=None if window is None else (int(window["kh"]), int(window["kw"])),
-        stride=None if window is None else _stride(window),
-        dilation=None if window is None else (int(window["dilation"] or 1),) * 2,
-        groups=None if window is None or op != "conv" else int(window["groups"] or 1),
         bias=True if op in ("conv", "linear") else None,
         amounts={} if bf is None or op != "conv" else {"flops": _billions(bf)},
-        attributes=attributes,
+        attributes=_attributes(op, rest),
         line=number,
         column=match.start("kind") + 1,
-    )  # fmt: skip
+    )
+    return row if window is None else _windowed(row, window)
+
+
+def _attributes(op: str, rest: str) -> at.Dropout | at.Resize | None:
+    if op == "dropout":
+        p = re.search(r"p = (\d{0,4}\.?\d{1,8})", rest)
+        return at.Dropout(float(p[1]) if p is not None else 0.5)
+    if op == "resize":
+        factor = FACTOR.match(rest)
+        return at.Resize("nearest", scale=((int(factor[1]) if factor else 2, 1),))
+    return None
+
+
+def _windowed(row: LayerRow, window: re.Match[str]) -> LayerRow:
+    """The row with the size, stride and dilation of its window."""
+    return replace(
+        row,
+        filters=int(window["filters"]) if window["filters"] else None,
+        kernel=(int(window["kh"]), int(window["kw"])),
+        stride=_stride(window),
+        dilation=(int(window["dilation"] or 1),) * 2,
+        groups=int(window["groups"] or 1) if row.op == "conv" else None,
+    )
 
 
 def _billions(found: Amount) -> Amount:

@@ -19,7 +19,7 @@ from layerscope.formats.document.module_layers import attention_params, layer_of
 from layerscope.formats.document.module_print import PrintedModule
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Node, Param, Role, Shape, Source, elements
-from layerscope.limits import ARRAY_RANK
+from layerscope.limits import ARRAY_RANK, NUMBER_DIGITS
 from layerscope.ops import SPECS
 from layerscope.ops.calls import infer_call, params_of
 
@@ -297,13 +297,17 @@ class Walk:
             match = ARRAY.match(child.text)
             if match is None:
                 continue
-            sizes = [int(size) for size in match["sizes"].split("x") if size][: ARRAY_RANK.most]
+            parts = [size for size in match["sizes"].split("x") if size]
+            where = f"{self.file}:{child.line}:{child.column}"
+            ARRAY_RANK.check(len(parts), where)
+            NUMBER_DIGITS.check(max(map(len, parts), default=0), where)
+            sizes = [int(size) for size in parts]
             learned = module.kind.startswith("Parameter")
             role: Role = "weight" if learned else "statistic"
             params.append(Param(child.name, tuple(sizes), role))
         if params:
-            where = (module, path, self.nowhere)
-            self._opaque(module.kind, tuple(params), "it only holds arrays", where)
+            node = (module, path, self.nowhere)
+            self._opaque(module.kind, tuple(params), "it only has arrays", node)
 
     def _text(self, module: PrintedModule, path: str, x: Flow) -> Flow:
         """A module that prints no class and arguments."""

@@ -23,7 +23,7 @@ ROW = re.compile(
     r"\s*(?P<kind>[^\s\[\]]+)-(?P<index>\d{1,9})\s+(?P<shape>\?|\[.*\])\s+(?P<params>[\d,≥ ?]+)\s*"
 )
 RULE = re.compile(r"\s*[-=]{20,}\s*")
-INPUT = re.compile(r"\s*Input size \(MB\): ([\d.]{1,12})\s*")
+INPUT = re.compile(r"\s*Input size \(MB\): (\d{1,9}\.\d{1,4})\s*")
 MIB = 2**20
 CHANNELS = (3, 1)  # of images
 COMMON = (224, 227, 299, 32, 28, 256, 416, 512)  # sides of images
