@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from html import escape
+from random import Random
 
 import pytest
+from hypothesis import given, settings
 from msgspec.structs import replace
 
 from layerscope import analyze
+from layerscope.errors import LayerscopeError
 from layerscope.formats.document import network_of, networks_of
 from layerscope.graph.types import Graph
 from layerscope.notations import notation, write
+from tests.brute.random_graphs import lines, planes
 
 NOTATIONS = (
     "module", "ptflops", "torchsummary", "torchinfo", "torchstat", "fvcore", "keras", "keras.box",
@@ -185,3 +189,54 @@ def test_hostile_texts_take_bounded_time(text: str) -> None:
     start = time.process_time()
     networks_of(text)
     assert time.process_time() - start < 20
+
+
+@pytest.mark.parametrize("name", NOTATIONS)
+def test_random_networks_are_printed_again(name: str) -> None:
+    """Branches of any ops, in planes and in lines."""
+
+    @settings(max_examples=15)
+    @given(planes() | lines())
+    def check(graph: Graph) -> None:
+        text = printed(graph, name)
+        for network in networks_of(text)[:1]:
+            built = (
+                network.build("x", {}) if network.build else network_of(network, "x", graph.name)
+            )
+            assert printed(built, name) == text
+
+    check()
+
+
+SIGNS = (
+    "", "(", ")", "[", ",", "'", "…", "│", "x", "-1", "0", "9" * 30, "None", "->", ":", "\t", "=",
+    "?", "(0-9): 10 x ",
+)  # fmt: skip
+
+
+def damaged(text: str, rng: Random) -> str:
+    """A text with some lines removed, repeated or changed."""
+    rows = text.split("\n")
+    for _ in range(rng.randint(1, 4)):
+        n = rng.randrange(len(rows))
+        line = rows[n]
+        at = rng.randrange(len(line) + 1)
+        changed = line[:at] + rng.choice(SIGNS) + line[at + rng.randrange(6) :]
+        rows[n : n + 1] = rng.choice([[], [line, line], [changed], [changed]])
+        rows = rows or [""]
+    return "\n".join(rows)
+
+
+@pytest.mark.parametrize("name", NOTATIONS)
+def test_damaged_texts_raise_only_errors_of_layerscope(name: str) -> None:
+    rng = Random(name)
+    text = printed("lenet5", name)
+    for _ in range(60):
+        changed = damaged(text, rng)
+        try:
+            for network in networks_of(changed):
+                shapes = rng.choice([{}, {"": (1, 1, 28, 28)}])
+                built = network.build("x", shapes) if network.build else network_of(network, "x")
+                analyze(built)
+        except LayerscopeError:
+            continue
