@@ -289,7 +289,8 @@ class _Assembly:
 
     def _lines(self) -> tuple[str, ...]:
         """All that the document prints, where its text does not determine the network."""
-        is_open = self.opened.unknown or self.opened.attached or self.found.groups
+        found = self.found
+        is_open = self.opened.unknown or self.opened.attached or found.groups or found.ambiguous
         return self.found.lines if is_open else ()
 
 

@@ -137,6 +137,8 @@ def _network(
         start + 1,
         last + 1,
         branched=connected,
+        # the channels of a sequence may be its last axis or the one before
+        ambiguous=any(row.output is not None and len(row.output) == 3 for row in found),
         lines=text if _plain(text[-1]) == text[-1] else (),
     )
 

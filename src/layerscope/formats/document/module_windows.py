@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from layerscope.formats.document.module_arguments import Arguments
+from layerscope.formats.document.module_arguments import Arguments, Value, is_count
 from layerscope.formats.document.module_layer import RANKS, Reader, TextLayer, plane
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape
@@ -16,14 +16,29 @@ def _window(a: Arguments, rank: int, sizes: Sequence[tuple[int, ...]] | None = N
     kernel, stride = sizes or (a.sizes("kernel_size", rank), a.sizes("stride", rank, 1))
     pads: at.Pads | at.Same
     padding = a.value("padding")
-    if padding == "same":
-        pads = "same_upper"
+    if padding in ("same", "same_lower"):
+        pads = "same_upper" if padding == "same" else "same_lower"
     elif padding == "valid":
         pads = ((0, 0),) * rank
+    elif isinstance(padding, tuple) and any(isinstance(pair, tuple) for pair in padding):
+        pads = _uneven(a, padding, rank)
     else:
         pads = tuple((size, size) for size in a.sizes("padding", rank, 0))
     rounding: at.Rounding = "torch" if a.flag("ceil_mode", default=False) else "floor"
     return at.Window(kernel, stride, pads, a.sizes("dilation", rank, 1), rounding)
+
+
+def _uneven(a: Arguments, padding: tuple[Value, ...], rank: int) -> at.Pads:
+    """Padding before and after each axis, which PyTorch does not have and layerscope prints."""
+    found = []
+    for pair in padding:
+        each = pair if isinstance(pair, tuple) else (pair, pair)
+        sizes = [size for size in each if isinstance(size, int) and is_count(size)]
+        if len(sizes) == 2 == len(each):
+            found.append((sizes[0], sizes[1]))
+    if len(found) != rank or len(padding) != rank:
+        raise a.named["padding"].refuse(a.where, f"{rank} whole numbers or pairs of them")
+    return tuple(found)
 
 
 def _roomy(channels: int, window: at.Window) -> Shape:

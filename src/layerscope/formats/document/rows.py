@@ -89,5 +89,6 @@ class PrintedNetwork(Struct, frozen=True):
     totals: tuple[str, ...] = ()  # as printed
     lines: tuple[str, ...] = ()  # as printed, kept where its rows do not determine a network
     groups: int = 0  # rows of modules that contain other rows
+    ambiguous: bool = False  # the text may stand for several networks
     # builds the network for a file and shapes of inputs, where its text is no list of rows
     build: Callable[[str, Mapping[str, Shape]], Graph] | None = None

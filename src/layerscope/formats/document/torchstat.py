@@ -57,7 +57,7 @@ def _table(lines: Sequence[str], first: int) -> PrintedNetwork | None:
     while last + 1 < len(lines) and END.match(lines[last + 1][:WIDEST]):
         last += 1
     return PrintedNetwork(
-        tuple(rows), STEM, line=first + 1, last=last + 1, notes=NOTES, groups=1,
+        tuple(rows), STEM, line=first + 1, last=last + 1, notes=NOTES, ambiguous=True,
         lines=tuple(lines[first : last + 1]),
     )  # fmt: skip
 
