@@ -80,7 +80,7 @@ def _log(lines: Sequence[str], first: int) -> PrintedNetwork | None:
     notes = NOTES
     return PrintedNetwork(
         rows, _style(lines[first], lines[first + 1]), line=first + 1, last=last + 1, notes=notes,
-        lines=tuple(lines[first : last + 1]),
+        ambiguous=_is_ambiguous(rows), lines=tuple(lines[first : last + 1]),
     )  # fmt: skip
 
 
@@ -161,8 +161,17 @@ def _attributes(op: str, rest: str) -> at.Dropout | at.Resize | None:
         return at.Dropout(float(p[1]) if p is not None else 0.5)
     if op == "resize":
         factor = FACTOR.match(rest)
-        return at.Resize("nearest", scale=((int(factor[1]) if factor else 2, 1),))
+        return None if factor is None else at.Resize("nearest", scale=((int(factor[1]), 1),))
     return None
+
+
+def _is_ambiguous(rows: Sequence[LayerRow]) -> bool:
+    """Whether a row is no layer of Darknet's, or has one axis, which is printed as two."""
+    return any(
+        (row.type not in OPS and row.op not in ("concat", "add"))
+        or (row.given is not None and row.given[2] == 1 < row.given[3])
+        for row in rows
+    )
 
 
 def _windowed(row: LayerRow, window: re.Match[str]) -> LayerRow:
