@@ -82,6 +82,10 @@ DOCUMENT_BYTES = Limit(
 DOCUMENT_ROWS = Limit(
     "DOCUMENT_ROWS", 100_000, "rows of a network in a document", "each is a layer of the network"
 )
+PRINT_DEPTH = Limit("PRINT_DEPTH", 200, "modules in each other in a print", "models have some ten")
+PRINTED_MODULES = Limit(
+    "PRINTED_MODULES", 100_000, "modules in a print", "five seconds; a large model has ten thousand"
+)
 CALL_NODES = Limit(
     "CALL_NODES",
     32,

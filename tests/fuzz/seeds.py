@@ -250,7 +250,8 @@ def notes() -> dict[str, bytes]:
     """A small network in every notation that documents are read in, and a table of its own."""
     report = analyze("lenet5")
     names = ("matconvnet", "matconvnet.csv", "matconvnet.latex", "netscope", "backbone", "cs231n",
-             "cs231n.md", "layersheet", "boda")  # fmt: skip
+             "cs231n.md", "layersheet", "boda", "module", "ptflops", "torchsummary", "torchinfo",
+             "torchstat", "fvcore", "keras", "keras.box", "darknet", "darknet.2018")  # fmt: skip
     found = {name: write_notation(report, name).encode() for name in names}
     return {**found, "table": TABLE.encode()}
 

@@ -112,6 +112,7 @@ def test_notations_mark_their_totals(form: str) -> None:
     last = {
         "cs231n": "TOTAL params", "boda": "AI=", "matconvnet.dag": " total|",
         "matconvnet.dag.csv": '"total"', "matconvnet.dag.latex": " total&", "fvcore": "| model",
+        "ptflops": "warp::drive(",
     }  # fmt: skip
     word = last.get(form, "parameter memory" if form.startswith("matconvnet") else "otal")
     lines = [line for line in text.splitlines() if word.lower() in line.lower()]
@@ -419,7 +420,7 @@ def test_notations_never_print_zero_for_unknown_parameters(form: str) -> None:
         return
     words = {"boda": "filt_bytes", "matconvnet.dag": " params|", "cs231n": "TOTAL params"}
     words |= {"matconvnet.dag.csv": '"params"', "matconvnet.dag.latex": " params&"}
-    words["fvcore"] = "model"
+    words |= {"fvcore": "model", "ptflops": "warp::drive("}
     default = "parameter memory" if form.startswith("matconvnet") else "total"
     word = words.get(form, default).lower()
     lines = [line for line in text.splitlines() if word in line.lower()]

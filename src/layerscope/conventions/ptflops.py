@@ -93,7 +93,7 @@ INSIDE: dict[str, Rule] = {
 PROJECTED = {**INSIDE, "linear": products_and_bias}
 
 
-def _module(node: CountedNode) -> Ops:
+def module_ops(node: CountedNode) -> Ops:
     """The share of this node in what its module, or an attention module around it, counts."""
     if node.outer_classes[-1] == ATTENTION:
         return PROJECTED.get(node.op, free)(node)
@@ -103,8 +103,21 @@ def _module(node: CountedNode) -> Ops:
     return FREE if hidden else CLASSES.get(node.module_class, free)(node)
 
 
+# Classes that it counts as a whole, with whatever is in them.
+COUNTED = frozenset((*CLASSES, ATTENTION, *TIMM))
+
+
+def count_of_module(node: CountedNode) -> tuple[str, Ops]:
+    """The module that this node is counted for, and its share in what that module prints."""
+    around = node.outer_classes[-1] if node.outer_classes else ""
+    if around == ATTENTION or (around in TIMM and not node.module_class):
+        return ".".join(node.node.scope), module_ops(node)
+    path = node.leaf_path or node.node.module
+    return path, CLASSES.get(node.module_class, free)(node)
+
+
 def _count(node: CountedNode) -> Ops:
-    module = _module(node) * node.module_uses
+    module = module_ops(node) * node.module_uses
     return module if node.fused else module + FUNCTIONS.get(node.function, free)(node)
 
 

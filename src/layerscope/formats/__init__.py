@@ -60,7 +60,7 @@ FORMATS = (
         (".pt", ".pth", ".bin", ".ckpt"),
         "what torch.save wrote",
     ),
-    Format("document", "document", foreign.DOCUMENTS, "tables of layers in a text"),
+    Format("document", "document", foreign.DOCUMENTS, "tables of layers in a text", binds=True),
 )
 DOCUMENT = FORMATS[-1]
 # other files can begin with the same bytes

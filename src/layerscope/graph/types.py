@@ -150,6 +150,7 @@ class Claims(Struct, frozen=True, gc=False):
     notation: str  # stem of its module in `notations`
     rows: Mapping[str, tuple[str, ...]] = {}  # node or input -> cells as they are printed
     totals: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()  # all of it, where the text does not determine the network
 
 
 class KeyWindow(Struct, frozen=True, gc=False):

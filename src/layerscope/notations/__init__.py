@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from layerscope.errors import UnknownName
+from layerscope.graph.types import claims_of
 
 if TYPE_CHECKING:
     from layerscope.report import Report
@@ -67,6 +68,7 @@ NOTATIONS = {
     "cs231n.md": Notation("cs231n", "write_markdown", "cs231n", "the course notes' Markdown table"),
     "layersheet": Notation("layersheet", "write", "cs231n", "patch, stride, size, memory, ratio"),
     "module": Notation("module", "write", "exact", "what PyTorch prints for a model"),
+    "ptflops": Notation("ptflops", "write", "ptflops", "what ptflops prints for a model"),
     "torchsummary": Notation("torchsummary", "write", "exact", "what torchsummary prints"),
     "keras": Notation("keras", "write", "exact", "what `model.summary()` of Keras 2 prints"),
     "keras.box": Notation("keras", "write_box", "exact", "what that of Keras 3 prints"),
@@ -103,6 +105,9 @@ def write(report: Report, name: str, **options: object) -> str:
         if option not in accepted:
             choices = f"choose from {', '.join(accepted)}" if accepted else "it takes none"
             raise UnknownName(f"option of the notation {name}", option, accepted, f"; {choices}")
+    printed = claims_of(report.graph, name).lines
+    if printed and not options and report.convention.name == notation(name).like:
+        return "\n".join(printed) + "\n"
     return writer(name)(report, **options)
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from msgspec import Struct
+
 from layerscope.escaping import visible
 from layerscope.graph.attributes import (
     Activation,
@@ -40,22 +42,33 @@ Printer = Callable[..., Text]  # takes the attributes of an op and its call
 
 def write(report: Report) -> str:
     """The printed module; a path that is called several times is printed once."""
-    graph = report.graph
-    modules = dict(graph.modules)
-    leaves: dict[str, Text] = {}
-    for layer in report.layers:
-        path = layer.node.module if graph.modules else layer.name
-        if path:
-            leaves.setdefault(path, leaf_text(layer))
-            modules.setdefault(path, "")
+    return print_modules(report, lambda path: "")
+
+
+def print_modules(report: Report, figures: Callable[[str], str]) -> str:
+    """The printed module, with figures before the arguments of each module."""
+    modules = dict(report.graph.modules)
+    leaves = leaves_of(report)
+    for path in leaves:
+        modules.setdefault(path, "")
     children: dict[str, list[str]] = {}
     homes = {path for path, kind in modules.items() if kind or path not in leaves}
     folders = {path[:end] for path in modules for end, c in enumerate(path) if c == "/"}
     for path in modules:
         if path and (path in leaves or path not in folders):
             children.setdefault(_parent(path, homes), []).append(path)
-    kinds = {"": graph.name} | {path: kind for path, kind in modules.items() if kind}
-    return _print("", kinds, leaves, children) + "\n"
+    kinds = {"": report.graph.name} | {path: kind for path, kind in modules.items() if kind}
+    return _Tree(kinds, leaves, children, figures).text("") + "\n"
+
+
+def leaves_of(report: Report) -> dict[str, Text]:
+    """Class and arguments of every module that is an operation, by its path."""
+    found: dict[str, Text] = {}
+    for layer in report.layers:
+        path = layer.node.module if report.graph.modules else layer.name
+        if path:
+            found.setdefault(path, leaf_text(layer))
+    return found
 
 
 def _parent(path: str, homes: set[str]) -> str:
@@ -66,31 +79,40 @@ def _parent(path: str, homes: set[str]) -> str:
     return path
 
 
-def _print(
-    path: str, kinds: dict[str, str], leaves: dict[str, Text], children: dict[str, list[str]]
-) -> str:
-    inside = children.get(path, [])
-    if path in leaves and not inside:
-        kind, args = leaves[path]
-        return _leaf(kinds.get(path, kind), args)
-    kind = kinds.get(path, "Module")
-    if not inside:
-        return _leaf(kind, "")
-    start = len(path) + 1 if path else 0
-    shown = [(child[start:], _print(child, kinds, leaves, children)) for child in inside]
-    lines = [
-        f"({visible(name)}): {text}"
-        for name, text in (_repeats(shown) if kind == "ModuleList" else shown)
-    ]
-    return (
-        "\n  ".join([f"{visible(kind)}(", *(line.replace("\n", "\n  ") for line in lines)]) + "\n)"
-    )
+class _Tree(Struct, frozen=True):
+    """The modules of a model, as they are printed."""
+
+    kinds: dict[str, str]
+    leaves: dict[str, Text]
+    children: dict[str, list[str]]
+    figures: Callable[[str], str]
+
+    def text(self, path: str) -> str:
+        """The print of one module."""
+        inside = self.children.get(path, [])
+        if path in self.leaves and not inside:
+            kind, args = self.leaves[path]
+            return _leaf(self.kinds.get(path, kind), args, self.figures(path))
+        kind = self.kinds.get(path, "Module")
+        if not inside:
+            return _leaf(kind, "", self.figures(path))
+        start = len(path) + 1 if path else 0
+        shown = [(child[start:], self.text(child)) for child in inside]
+        own = self.figures(path)
+        if kind == "ModuleList":
+            own, shown = "", _repeats(shown)  # it prints no figures of its own
+        lines = [f"({visible(name)}): {text}" for name, text in shown]
+        inner = [*([own] if own else []), *(line.replace("\n", "\n  ") for line in lines)]
+        return "\n  ".join([f"{visible(kind)}(", *inner]) + "\n)"
 
 
-def _leaf(kind: str, args: str) -> str:
+def _leaf(kind: str, args: str, figures: str) -> str:
     """One line; a class name that has arguments, such as `StochasticDepth(p=0.1)`, keeps them."""
     kind = visible(kind)
-    return kind if kind.endswith(")") else f"{kind}({visible(args)})"
+    if not kind.endswith(")"):
+        return f"{kind}({figures}{visible(args)})"
+    name, _, given = kind.partition("(")
+    return f"{name}({figures}{given}"
 
 
 def _repeats(shown: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -110,7 +132,28 @@ def _repeats(shown: list[tuple[str, str]]) -> list[tuple[str, str]]:
 def leaf_text(layer: Layer) -> Text:
     """The PyTorch class of an op, and its arguments as PyTorch prints them."""
     printer = PRINTERS.get(layer.op)
-    return (layer.op, "") if printer is None else printer(layer.node.attributes, layer.call)
+    if printer is None:
+        return layer.op, ""
+    return printer(layer.node.attributes, layer.call or _stored_call(layer))
+
+
+def _stored_call(layer: Layer) -> Call | None:
+    """A call as the stored arrays of a layer of unknown shapes imply it; None if they do not."""
+    node = layer.node
+    source = "" if node.source is None else node.source.op
+    axes = (1,) * int(source[-2]) if source[-2:] in ("1d", "2d", "3d") else (1, 1)
+    arrays = [param.shape for param in node.params or ()]
+    if not arrays:
+        shape: tuple[int, ...] | None = (1, 1, *axes) if layer.op.startswith("global_") else None
+    elif layer.op == "conv":
+        shape = (1, arrays[0][1] * node.attributes.groups, *axes)
+    elif layer.op == "linear":
+        shape = (1, arrays[0][1])
+    elif layer.op == "layer_norm":
+        shape = (1, *arrays[0])
+    else:
+        shape = (1, arrays[0][0], *axes)
+    return None if shape is None else Call(node.attributes, (shape,))
 
 
 def _once(sizes: Sequence[object]) -> object:

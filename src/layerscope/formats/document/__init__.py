@@ -31,13 +31,17 @@ from layerscope.errors import FormatError, NoTable, UsageError
 from layerscope.formats.document.assembly import network_of
 from layerscope.formats.document.rows import PrintedNetwork
 from layerscope.formats.sources import HEAD_BYTES, labelled, split_number
+from layerscope.graph.edits import bind
 from layerscope.graph.types import Graph
 from layerscope.limits import DOCUMENT_ROWS
 
 if TYPE_CHECKING:
     from layerscope.formats import ReadOptions
 
-READERS = ("boda", "matconvnet", "netscope", "backbone", "layersheet", "cs231n", "tables")
+READERS = (
+    "boda", "matconvnet", "netscope", "ptflops", "module", "torchsummary", "torchinfo", "keras",
+    "darknet", "torchstat", "fvcore", "backbone", "layersheet", "cs231n", "tables",
+)  # fmt: skip
 LOOKED_FOR = (
     "no network in it: looked for a table (Markdown, HTML, LaTeX, csv or columns of text) with two "
     "headings that are recognised, such as layer, type, kernel, output or params, and for what "
@@ -84,7 +88,11 @@ def read(path: str, options: ReadOptions) -> Graph:
     chosen = found[(number or 1) - 1]
     stem = os.path.splitext(os.path.basename(labelled(file)))[0]
     suffix = "" if number is None else f"#{number}"
-    graph = network_of(chosen, file, chosen.name or f"{stem}{suffix}")
+    if chosen.build is not None:
+        graph = bind(chosen.build(file, options.inputs), batch=options.batch)
+    else:
+        graph = network_of(chosen, file, chosen.name or f"{stem}{suffix}")
+        graph = bind(graph, options.inputs, options.batch)
     return _with_others(graph, found, number or 1)
 
 

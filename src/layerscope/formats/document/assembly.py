@@ -273,7 +273,12 @@ class _Assembly:
         )
 
     def _notes(self) -> Iterator[str]:
-        return notes_of(self.found, self.opened, self.nodes, self.claimed)
+        yield from notes_of(self.found, self.opened, self.nodes, self.claimed)
+        if self._lines():
+            yield (
+                f"--as {self.found.notation} prints the document's own table again: its text does "
+                "not determine the network; the figures of other forms are computed"
+            )
 
     def _claims(self) -> Claims | None:
         """Cells of the rows that the text does not determine, as their notation prints them."""
@@ -283,7 +288,14 @@ class _Assembly:
         for name, cells in self.summed.items() if self.opened.unknown else ():
             others = self.claimed.get(name, ())
             self.claimed[name] = (*others, *(cell for cell in cells if cell not in others))
-        return Claims(notation, self.claimed, self.found.totals if self.opened.unknown else ())
+        totals = self.found.totals if self.opened.unknown else ()
+        return Claims(notation, self.claimed, totals, self._lines())
+
+    def _lines(self) -> tuple[str, ...]:
+        """All that the document prints, where its text does not determine the network."""
+        found = self.found
+        is_open = self.opened.unknown or self.opened.attached or found.groups or found.ambiguous
+        return self.found.lines if is_open else ()
 
 
 def _op(row: LayerRow) -> str:

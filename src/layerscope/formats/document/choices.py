@@ -183,6 +183,8 @@ def _groups(row: LayerRow, channels: int, filters: int) -> Iterator[int]:
     if row.kind == "depthwise":
         yield channels
     for groups in dict.fromkeys((1, channels, *GROUPS)):
+        if row.depthwise is False and groups == channels > 1:
+            continue
         if groups and channels % groups == 0 and filters % groups == 0:
             yield groups
 

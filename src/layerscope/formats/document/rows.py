@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 from msgspec import Struct
@@ -10,7 +10,7 @@ from msgspec import Struct
 from layerscope.documents.figures import RULES, Figure, Rule, read
 from layerscope.documents.headings import Meaning
 from layerscope.graph.attributes.window import Pads, Rounding
-from layerscope.graph.types import Shape
+from layerscope.graph.types import Graph, Shape
 from layerscope.sheets.kinds import Kind
 
 
@@ -60,6 +60,7 @@ class LayerRow(Struct, frozen=True):
     rounding: Rounding | None = None  # of a pool, tried first
     groups: int | None = None
     group_channels: int | None = None  # input channels of one group
+    depthwise: bool | None = None  # whether every channel is a group
     bias: bool | None = None
     amounts: Mapping[Meaning, Amount] = {}  # params, macs, flops, comparisons, additions ...
     attributes: Struct | None = None  # of `op`, where the text prints all of them
@@ -86,3 +87,8 @@ class PrintedNetwork(Struct, frozen=True):
     # a row that the row above does not explain may take an earlier one; None: if many do not
     branched: bool | None = True
     totals: tuple[str, ...] = ()  # as printed
+    lines: tuple[str, ...] = ()  # as printed, kept where its rows do not determine a network
+    groups: int = 0  # rows of modules that contain other rows
+    ambiguous: bool = False  # the text may stand for several networks
+    # builds the network for a file and shapes of inputs, where its text is no list of rows
+    build: Callable[[str, Mapping[str, Shape]], Graph] | None = None
