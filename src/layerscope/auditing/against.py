@@ -12,7 +12,7 @@ from math import prod
 from msgspec import Struct
 from msgspec.structs import replace
 
-from layerscope.auditing.check import FOOTNOTE, TRUSTED, USUALLY_FILLED, audit_sheet
+from layerscope.auditing.check import FOOTNOTE, USUALLY_FILLED, audit_sheet
 from layerscope.auditing.corrections import correct_kinds
 from layerscope.auditing.figure_equations import text_of
 from layerscope.auditing.findings import AuditedColumn, AuditedTable, Finding

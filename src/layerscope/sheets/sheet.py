@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerscope.documents.figures import Figure, read
 from layerscope.documents.headings import Heading, Meaning, meaning_of
@@ -117,6 +118,19 @@ def sheet_of(table: Table) -> Sheet | None:
             )
         )
     return Sheet(table, headings, tuple(rows), tuple(layout))
+
+
+def sheet_without(sheet: Sheet, part: tuple[int, int, int]) -> Sheet:
+    """The sheet with one cell left blank, or without one labelled figure of a cell."""
+    at, column, label = part
+    row = sheet.rows[at]
+    claims = tuple(c for c in row.claims if c.column != column or (label and c.part != label))
+    cells = row.cells
+    if not label:
+        blank = replace(cells[column], text="")
+        cells = (*cells[:column], blank, *cells[column + 1 :])
+    left = replace(row, cells=cells, claims=claims)
+    return replace(sheet, rows=(*sheet.rows[:at], left, *sheet.rows[at + 1 :]))
 
 
 def _rejoined(row: Row, headings: Sequence[Heading | None]) -> list[Cell]:
