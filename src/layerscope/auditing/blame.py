@@ -1,103 +1,136 @@
-"""The cells to blame: those without which the other cells of a table agree."""
+"""The cells to blame: those without which the other cells of a table agree.
+
+Every cell of a broken equation is left out in turn, and the table is checked again without it. What
+is wrong takes part in few equations that hold, so that leaving it out loses nothing.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
 from layerscope.auditing.equations import Equation, Suspect, suspects
 from layerscope.auditing.state import Checked, checked_sheet
-from layerscope.sheets.sheet import sheet_without
-from layerscope.sheets.structure import CellPart
+from layerscope.sheets.sheet import WHOLE, sheet_without
+from layerscope.sheets.structure import CellPart, Cells
 
-CANDIDATES = 14  # cells that are left out one after the other
+CANDIDATES = 24  # parts of cells that are left out one after the other
 EQUAL = 3  # cells that are named beside the first
 WORK = 8_000  # rows that are checked again in all; beyond them equations are counted only
 
 
 class _Trial(Struct, frozen=True):
-    """A table without one cell: how many equations are broken then, and how many hold."""
+    """A table without a part of a cell: whether the others agree, and what that part spoke for."""
 
     part: CellPart
-    broken: int
-    held: int
+    agrees: bool
+    lost: int  # equations that held with it
 
 
 def blamed(checked: Checked) -> list[Suspect]:
     """Suspects, one for each contradiction that is independent of the others."""
     found: list[Suspect] = []
-    out: set[tuple[int, int]] = set()  # cells that are blamed: what they say is not used again
-    work, equations = WORK, checked.equations
+    work, equations = WORK, list(checked.equations)
     while broken := [e for e in equations if not e.holds]:
-        parts = _candidates(equations, broken)
+        linked = _linked(broken, next(suspects(equations)).parts[0])
+        parts = _candidates(equations, linked)
         work -= len(parts) * len(checked.sheet.rows)
-        if work < 0:
-            return [*found, *suspects(equations)]
-        trials = [_trial(checked, part, out) for part in parts]
-        rank = min((trial.broken, -trial.held) for trial in trials)
-        equal = [trial for trial in trials if (trial.broken, -trial.held) == rank]
-        targets = {e.target[:2] for e in broken}
-        best = next((t for t in equal if t.part[:2] in targets), equal[0])
-        if best.broken >= _count(broken):
-            return [*found, *suspects(equations)]
-        others = [t.part for t in equal if t.part[:2] != best.part[:2]]
-        own = _own(broken, best.part)
-        at = own.target if own.target[:2] == best.part[:2] else _within(own, best.part)
-        found.append(Suspect((at, *(others if len(others) <= EQUAL else ())), own))
-        out.add(best.part[:2])
-        equations = _left(equations, out)
+        best = _best(checked, parts, linked) if work > 0 else []
+        if best:
+            own = _own(linked, best[0].part)
+            at = own.target if own.target[:2] == best[0].part[:2] else _within(own, best[0].part)
+            others = {t.part[:2]: t.part for t in best if t.part[:2] != at[:2]}
+            found.append(Suspect((at, *(others.values() if len(others) <= EQUAL else ())), own))
+            equations = [e for e in equations if e.holds or e not in linked]
+        else:
+            found.append(next(suspects(equations)))
+        at = found[-1].parts[0]
+        equations = [e for e in equations if not any(cell[:2] == at[:2] for cell in e.cells)]
     return found
 
 
-def _left(equations: Sequence[Equation], out: set[tuple[int, int]]) -> list[Equation]:
-    """The equations without some cells."""
-    return [e for e in equations if not any(cell[:2] in out for cell in e.cells)]
+def _linked(broken: Sequence[Equation], first: CellPart) -> list[Equation]:
+    """The broken equations that have cells in common with one cell, directly or by others."""
+    cells, left = {first[:2]}, list(broken)
+    found: list[Equation] = []
+    while more := [e for e in left if any(cell[:2] in cells for cell in e.cells)]:
+        found += more
+        cells |= {cell[:2] for e in more for cell in e.cells}
+        left = [e for e in left if e not in more]
+    return found
+
+
+def _best(
+    checked: Checked, parts: Sequence[CellPart], linked: Sequence[Equation]
+) -> list[_Trial]:
+    """The parts without which the others agree, if they speak for less than against."""
+    trials = [t for part in parts if (t := _trial(checked, part, linked)).agrees]
+    least = min((t.lost for t in trials), default=0)
+    if not trials or least >= _count(linked) > 0 and least:
+        return []
+    targets = {e.target[:2] for e in linked}
+    equal = [t for t in trials if t.lost == least]
+    return sorted(equal, key=lambda trial: trial.part[:2] not in targets)
 
 
 def _candidates(equations: Sequence[Equation], broken: Sequence[Equation]) -> list[CellPart]:
-    """Cells of broken equations, those in most of them first; labels of a cell are apart."""
-    bad = Counter(_whole(part) for e in broken for part in {*map(_whole, e.cells)})
-    good = Counter(part for e in equations if e.holds and not e.copied
-                   for part in {*map(_whole, e.cells)} if part in bad)  # fmt: skip
-    first = min(bad, key=lambda part: (-bad[part], good[part], part))
-    return sorted(_linked(first, broken), key=lambda part: (-bad[part], good[part], part))[
-        :CANDIDATES
-    ]
+    """Parts of the cells of broken equations, and these cells; those in most equations first."""
+    bad = Counter(part for e in broken for part in _with_cells(e.cells))
+    good = Counter(
+        part for e in equations if e.holds and not e.copied for part in _with_cells(e.cells)
+    )
+    return sorted(bad, key=lambda part: (-bad[part], good[part], part))[:CANDIDATES]
 
 
-def _linked(first: CellPart, broken: Sequence[Equation]) -> set[CellPart]:
-    """The cells that broken equations link with one, itself included."""
-    found = {first}
-    for equation in broken:
-        parts = {*map(_whole, equation.cells)}
-        if first in parts:
-            found |= parts
-    return found
+def _with_cells(cells: Cells) -> set[CellPart]:
+    """Parts, and the whole cells of those that are axes of a shape or window."""
+    return {*cells, *((*part[:2], WHOLE) for part in cells if part[2] >= 100)}
 
 
-def _whole(part: CellPart) -> CellPart:
-    """A part of a cell that can be left out: one of several labels, or the whole cell."""
-    return part if 0 < part[2] < 100 else (part[0], part[1], 0)
+def _trial(checked: Checked, part: CellPart, linked: Sequence[Equation]) -> _Trial:
+    left = checked_sheet(sheet_without(checked.sheet, [part]), checked.number, checked)
+    copies = _copies(checked, [part])
+    others = {e.target for e in checked.equations if not e.holds and e not in linked}
+    cells = frozenset(c for e in checked.equations if e.target in others for c in e.cells)
+    broken = [
+        e for e in left.equations
+        if not e.holds and e.target not in others and not (e.copied and e.cells & copies)
+        and not (e.target in cells)
+    ]  # fmt: skip
+    held = _held(checked.equations) - _held(left.equations)
+    return _Trial(part, not broken, max(0, held))
 
 
-def _trial(checked: Checked, part: CellPart, out: set[tuple[int, int]]) -> _Trial:
-    left = checked_sheet(sheet_without(checked.sheet, part), checked.number, checked)
-    equations = _left(left.equations, out)
-    held = [e for e in equations if e.holds and not e.copied]
-    return _Trial(part, _count([e for e in equations if not e.holds]), _count(held))
+def _held(equations: Iterable[Equation]) -> int:
+    return _count(e for e in equations if e.holds and not e.copied)
 
 
-def _count(equations: Sequence[Equation]) -> int:
+def _copies(checked: Checked, out: Sequence[CellPart]) -> Cells:
+    """Cells that repeat a cell that is left out: they may repeat its mistake."""
+    cells = {part[:2] for part in out}
+    return frozenset(
+        part
+        for e in checked.equations
+        if e.copied and e.holds and any(part[:2] in cells for part in e.cells)
+        for part in e.cells
+    )
+
+
+def _count(equations: Iterable[Equation]) -> int:
     return len({equation.group or equation.cells for equation in equations})
 
 
 def _own(broken: Sequence[Equation], part: CellPart) -> Equation:
     """The broken equation that best says what is wrong with a cell."""
-    own = [e for e in broken if any(_whole(cell) == part for cell in e.cells)]
-    return next((e for e in own if _whole(e.target) == part), own[0])
+    own = [e for e in broken if any(_is_in(cell, part) for cell in e.cells)]
+    return next((e for e in own if _is_in(e.target, part)), own[0])
 
 
 def _within(equation: Equation, part: CellPart) -> CellPart:
-    return next(cell for cell in sorted(equation.cells) if _whole(cell) == part)
+    return next(cell for cell in sorted(equation.cells) if _is_in(cell, part))
+
+
+def _is_in(cell: CellPart, part: CellPart) -> bool:
+    return cell == part or (part[2] == WHOLE and cell[:2] == part[:2])

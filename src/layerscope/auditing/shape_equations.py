@@ -55,7 +55,9 @@ def _squares(layers: Sequence[RowLayer]) -> Iterator[Equation]:
         found = []
         for layer in layers:
             one, two = layer.printed.get(high), layer.printed.get(wide)
-            if one is None or two is None or not one.cells or one.cells == two.cells:
+            if one is None or two is None or not one.cells or not two.cells:
+                continue
+            if one.cells == two.cells:
                 continue
             if layer.kind in ("flatten", "unknown", "fc"):
                 continue

@@ -17,6 +17,7 @@ LEAST = 3
 WEIGHTED = ("conv", "depthwise", "deconv", "fc")
 FOUND = 70  # of a hundred strange rows that must fit an earlier row
 SHAPES = 24  # of earlier rows that are tried
+LOST = 5  # of a hundred rows that may be wrong themselves
 
 
 def attach(layers: Sequence[RowLayer]) -> bool:
@@ -28,24 +29,33 @@ def attach(layers: Sequence[RowLayer]) -> bool:
     joined = any(layer.kind in ("add", "concat", "unknown") for layer in layers)
     if not joined and len(strange) < max(LEAST, SHARE * len(layers) // 100):
         return False
-    before = [(layer, layer.before, layer.sizes) for layer in layers]
-    found = sum(_attach_all(layers, joined))
-    if joined or found * 100 >= FOUND * len(strange):
-        return True
-    for layer, was, sizes in before:
-        layer.before, layer.sizes = was, sizes
-    return False
+    before = {layer.row.at: (layer.before, layer.sizes) for layer in layers}
+    lost = list(_attach_all(layers, joined))
+    if not joined and (len(strange) - len(lost)) * 100 < FOUND * len(strange):
+        for layer in layers:
+            layer.before, layer.sizes = before[layer.row.at]
+        return False
+    if few(lost, layers):
+        for layer in lost:
+            layer.before = before[layer.row.at][0]
+            refill(layer)
+    return True
 
 
-def _attach_all(layers: Sequence[RowLayer], joined: bool) -> Iterator[bool]:
-    """Attach each row that does not fit the row above; whether an earlier row fits."""
+def few(lost: Sequence[RowLayer], layers: Sequence[RowLayer]) -> bool:
+    """Whether so few rows have no input that they, and not our view of the table, are wrong."""
+    return len(lost) == 1 or len(lost) * 100 <= LOST * len(layers)
+
+
+def _attach_all(layers: Sequence[RowLayer], joined: bool) -> Iterator[RowLayer]:
+    """Attach each row that does not fit the row above; those that no earlier row fits."""
     seen: dict[tuple[int, ...], RowLayer] = {}
     for layer in layers:
         printed = all(f"{axis}in" in layer.printed for axis in "chw")
         if layer.before is not None and not printed and (joined or layer.kind in WEIGHTED):
             refill(layer)
-            if not _fits(layer):
-                yield _find(layer, list(seen.values())[::-1][:SHAPES])
+            if not _fits(layer) and not _find(layer, list(seen.values())[::-1][:SHAPES]):
+                yield layer
         shape = layer.get("cout", "hout", "wout")
         if shape is not None:
             seen.pop(shape, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -49,6 +49,20 @@ class Claim(Struct, frozen=True):
         return self.row, self.column, self.part
 
 
+WHOLE = -1  # as the part of a cell: all of them
+
+
+class Blank:
+    """Parts of cells that are not used."""
+
+    def __init__(self, parts: Iterable[tuple[int, int, int]] = ()) -> None:
+        self.parts = frozenset(parts)
+        self.rows = {part[0] for part in self.parts}
+
+    def __contains__(self, part: tuple[int, int, int]) -> bool:
+        return bool(self.parts) and (part in self.parts or (*part[:2], WHOLE) in self.parts)
+
+
 class SheetRow(Struct, frozen=True):
     """A row, its label, its kind, and its claims by meaning."""
 
@@ -77,6 +91,7 @@ class Sheet(Struct, frozen=True):
     headings: tuple[Heading | None, ...]
     rows: tuple[SheetRow, ...]
     layout: tuple[RaggedRow, ...]
+    blank: Blank = Blank()
 
     def column(self, meaning: Meaning) -> int | None:
         """The first column with that meaning."""
@@ -120,17 +135,16 @@ def sheet_of(table: Table) -> Sheet | None:
     return Sheet(table, headings, tuple(rows), tuple(layout))
 
 
-def sheet_without(sheet: Sheet, part: tuple[int, int, int]) -> Sheet:
-    """The sheet with one cell left blank, or without one labelled figure of a cell."""
-    at, column, label = part
-    row = sheet.rows[at]
-    claims = tuple(c for c in row.claims if c.column != column or (label and c.part != label))
-    cells = row.cells
-    if not label:
-        blank = replace(cells[column], text="")
-        cells = (*cells[:column], blank, *cells[column + 1 :])
-    left = replace(row, cells=cells, claims=claims)
-    return replace(sheet, rows=(*sheet.rows[:at], left, *sheet.rows[at + 1 :]))
+def sheet_without(sheet: Sheet, parts: Iterable[tuple[int, int, int]]) -> Sheet:
+    """The sheet as if some parts of cells were blank."""
+    out = Blank(parts)
+    rows = tuple(
+        replace(row, claims=tuple(c for c in row.claims if c.cell_part not in out))
+        if row.at in out.rows
+        else row
+        for row in sheet.rows
+    )
+    return replace(sheet, rows=rows, blank=out)
 
 
 def _rejoined(row: Row, headings: Sequence[Heading | None]) -> list[Cell]:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from layerscope.documents.headings import Meaning
 from layerscope.sheets.kinds import POOLS, SAME_SHAPE, Kind, named_sizes, plain
 from layerscope.sheets.shapes import axes, channels_last, spatial, whole, window
-from layerscope.sheets.sheet import EMPTY, Sheet, SheetRow
+from layerscope.sheets.sheet import EMPTY, Blank, Sheet, SheetRow
 
 CellPart = tuple[int, int, int]  # row, column and part of the cell
 Cells = frozenset[CellPart]
@@ -64,6 +64,8 @@ def layers_of(sheet: Sheet) -> list[RowLayer]:
         layers.append(RowLayer(row, row.kind, {}, printed, again))
     _use_formulas(layers)
     _use_names(layers)
+    if sheet.blank.rows:
+        _leave_out(layers, sheet.blank)
     named = {plain(row.label).split(" (")[0]: n for n, row in enumerate(rows)}
     for number, layer in enumerate(layers):
         following = layers[number + 1].kind if number + 1 < len(layers) else "unknown"
@@ -76,6 +78,22 @@ def layers_of(sheet: Sheet) -> list[RowLayer]:
             layer.before = layers[_source(sheet, layer.row, named, number)]
         refill(layer)
     return layers
+
+
+def _leave_out(layers: Iterable[RowLayer], blank: Blank) -> None:
+    """Drop the sizes that come from parts of cells that are not used."""
+    for layer in layers:
+        if layer.row.at not in blank.rows:
+            continue
+        again = [(name, fact) for name, fact in layer.said_again if not _is_blank(fact, blank)]
+        layer.printed = {n: f for n, f in layer.printed.items() if not _is_blank(f, blank)}
+        for name, fact in again:
+            layer.printed.setdefault(name, fact)
+        layer.said_again = [(n, f) for n, f in again if layer.printed[n] != f]
+
+
+def _is_blank(fact: SizeFact, blank: Blank) -> bool:
+    return any(cell in blank for cell in fact.cells)
 
 
 def _is_after_gap(sheet: Sheet, above: SheetRow, row: SheetRow) -> bool:
