@@ -17,6 +17,7 @@ from layerscope.auditing.corrections import correct_kinds
 from layerscope.auditing.figure_equations import text_of
 from layerscope.auditing.findings import AuditedColumn, AuditedTable, Finding
 from layerscope.auditing.network import NetworkLayer, aligned, layers_of_network
+from layerscope.auditing.state import TRUSTED
 from layerscope.documents.figures import RULES
 from layerscope.documents.figures import Rule as Rounding
 from layerscope.documents.headings import Meaning

@@ -6,17 +6,24 @@ is wrong takes part in few equations that hold, so that leaving it out loses not
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from math import sqrt
 
 from msgspec import Struct
 
 from layerscope.auditing.equations import Equation, Suspect, suspects
 from layerscope.auditing.state import Checked, checked_sheet
+from layerscope.documents.figures import Figure
+from layerscope.limits import MOST_SIZE
 from layerscope.sheets.sheet import WHOLE, sheet_without
-from layerscope.sheets.structure import CellPart, Cells
+from layerscope.sheets.structure import CellPart, Cells, value_of
 
 CANDIDATES = 24  # parts of cells that are left out one after the other
+SMALL = 12  # kernels, strides and paddings below it are tried
+NEAR = 6  # rows whose sizes are tried
 EQUAL = 3  # cells that are named beside the first
 WORK = 8_000  # rows that are checked again in all; beyond them equations are counted only
 
@@ -62,17 +69,66 @@ def _linked(broken: Sequence[Equation], first: CellPart) -> list[Equation]:
     return found
 
 
-def _best(
-    checked: Checked, parts: Sequence[CellPart], linked: Sequence[Equation]
-) -> list[_Trial]:
+def _best(checked: Checked, parts: Sequence[CellPart], linked: Sequence[Equation]) -> list[_Trial]:
     """The parts without which the others agree, if they speak for less than against."""
-    trials = [t for part in parts if (t := _trial(checked, part, linked)).agrees]
+    solved = {part: values for part in parts if (values := list(_values(checked, part, linked)))}
+    trials = [t for p, values in solved.items() if (t := _trial(checked, p, linked, values)).agrees]
     least = min((t.lost for t in trials), default=0)
-    if not trials or least >= _count(linked) > 0 and least:
+    if least > _count(linked) + 1:
         return []
     targets = {e.target[:2] for e in linked}
     equal = [t for t in trials if t.lost == least]
     return sorted(equal, key=lambda trial: trial.part[:2] not in targets)
+
+
+def _values(
+    checked: Checked, part: CellPart, linked: Sequence[Equation]
+) -> Iterator[Fraction | None]:
+    """Values of a part with which the broken equations would hold; None if they do not show one."""
+    layer = checked.layers.get(part[0])
+    own = [e for e in linked if any(_is_in(cell, part) for cell in e.cells)]
+    tried = list(dict.fromkeys(v for e in own for v in _tried(checked, part, e)))
+    said = [e for e in own if e.holds_with is not None]
+    if not said or layer is None:
+        yield None
+        return
+    open_ = True
+    for value in tried:
+        results = [e.holds_with(part, value) for e in said if e.holds_with is not None]
+        if any(result is not None for result in results):
+            open_ = False
+        if False not in results:
+            yield value
+    if open_:
+        yield None
+
+
+def _tried(checked: Checked, part: CellPart, equation: Equation) -> Iterator[Fraction]:
+    """Values that may be right in a part of a cell."""
+    if equation.target == part and equation.number is not None:
+        yield equation.number
+        return
+    yield from map(Fraction, range(SMALL))
+    for row in (part[0], equation.target[0]):
+        layer = checked.layers.get(row)
+        now = value_of(layer, part) if layer is not None else None
+        figure = _figure_at(checked, equation.target)
+        if now is not None and figure is not None and equation.number:
+            times = figure.value() / equation.number
+            for ratio in (float(times), sqrt(max(0.0, float(times)))):
+                near = now * ratio
+                if near < MOST_SIZE:
+                    yield from (Fraction(int(near) + n) for n in (0, 1))
+    for each in re.findall(r"\d+", equation.expected.replace(",", ""))[:3]:
+        yield Fraction(each)
+    for other in checked.layers.values():
+        if abs(other.row.at - part[0]) <= NEAR:
+            yield from (Fraction(fact.value) for fact in other.printed.values())
+
+
+def _figure_at(checked: Checked, part: CellPart) -> Figure | None:
+    claims = checked.sheet.rows[part[0]].claims
+    return next((c.figure for c in claims if c.cell_part == part), None)
 
 
 def _candidates(equations: Sequence[Equation], broken: Sequence[Equation]) -> list[CellPart]:
@@ -89,18 +145,32 @@ def _with_cells(cells: Cells) -> set[CellPart]:
     return {*cells, *((*part[:2], WHOLE) for part in cells if part[2] >= 100)}
 
 
-def _trial(checked: Checked, part: CellPart, linked: Sequence[Equation]) -> _Trial:
+def _trial(
+    checked: Checked, part: CellPart, linked: Sequence[Equation], values: Sequence[Fraction | None]
+) -> _Trial:
     left = checked_sheet(sheet_without(checked.sheet, [part]), checked.number, checked)
     copies = _copies(checked, [part])
     others = {e.target for e in checked.equations if not e.holds and e not in linked}
     cells = frozenset(c for e in checked.equations if e.target in others for c in e.cells)
     broken = [
         e for e in left.equations
-        if not e.holds and e.target not in others and not (e.copied and e.cells & copies)
-        and not (e.target in cells)
+        if not e.holds and e.target not in cells and not (e.copied and e.cells & copies)
     ]  # fmt: skip
-    held = _held(checked.equations) - _held(left.equations)
-    return _Trial(part, not broken, max(0, held))
+    if broken:
+        return _Trial(part, False, 0)
+    held = [e for e in checked.equations if e.holds and not e.copied]
+    mine = [e for e in held if any(_is_in(cell, part) for cell in e.cells)]
+    gone = max(0, _held(checked.equations) - _held(left.equations))
+    return _Trial(part, True, min(_lost(mine, part, value, gone) for value in values))
+
+
+def _lost(held: Sequence[Equation], part: CellPart, value: Fraction | None, gone: int) -> int:
+    """Equations that hold and would not with another value."""
+    if value is None:
+        return gone
+    return _count(
+        e for e in held if e.holds_with is None or e.holds_with(part, value) in (False, None)
+    )
 
 
 def _held(equations: Iterable[Equation]) -> int:

@@ -35,6 +35,7 @@ class ColumnConvention(Struct, frozen=True):
     rounding: Rounding = "round"
     explained: int = 0
     of: int = 0
+    settled: bool = True  # every kind has a figure that its rule explains
 
     def count(self, layer: RowLayer) -> Fraction | None:
         """The figure of a layer by this convention, in the unit of the heading."""
@@ -135,6 +136,7 @@ def _with_rules(
     """The convention with the best rule for each kind of layer."""
     by_kind: dict[Kind, Rule] = {}
     explained = of = 0
+    settled = True
     for kind, (rows, ways) in counted.items():
         best, score = None, -1
         for rule, counts in ways:
@@ -147,9 +149,10 @@ def _with_rules(
         if best is None or (kind == "unknown" and score * 10 < max(len(rows), MANY) * 9):
             continue  # rows of several kinds, whose shapes are no parameters
         by_kind[kind] = best[0]
+        settled = settled and score > 0
         explained += score
         of += sum(count is not None for count in best[1])
     return ColumnConvention(
         convention.heading, convention.meaning, by_kind, convention.factor, convention.batch,
-        convention.base, convention.rounding, explained, of,
+        convention.base, convention.rounding, explained, of, settled,
     )  # fmt: skip

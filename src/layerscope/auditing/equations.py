@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 from msgspec import Struct
@@ -22,6 +22,7 @@ class Equation(Struct, frozen=True):
     number: Fraction | None = None  # the expected figure
     copied: bool = False  # one cell repeats another: if it holds, it speaks for neither
     group: str = ""  # equations of one group, such as height and width of a window, count once
+    holds_with: Callable[[CellPart, Fraction], bool | None] | None = None  # another value in a cell
 
 
 class Suspect(Struct, frozen=True):

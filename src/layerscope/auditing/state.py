@@ -46,15 +46,14 @@ def checked_sheet(sheet: Sheet, number: int, like: Checked | None = None) -> Che
     columns = _columns(sheet)
     batch = _batch(columns, layers) if like is None else like.batch
     infer(rows, batch, branched=attach(rows))
-    conventions = (
-        like.conventions
-        if like
-        else {
-            key: found
-            for key, claims in columns.items()
-            if (found := choose(counts_of(claims), layers, batch)) is not None and _trusted(found)
-        }
-    )
+    conventions = {}
+    for key, claims in columns.items():
+        found = like.conventions.get(key) if like else None
+        if like is None or (found is not None and not found.settled):
+            found = choose(counts_of(claims), layers, batch)
+            found = found if found is not None and _trusted(found) else None
+        if found is not None:
+            conventions[key] = found
     checked = Checked(sheet, number, layers, columns, conventions, renamed, batch)
     checked.equations = list(_equations(checked, rows))
     return checked

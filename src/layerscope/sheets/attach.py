@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from math import prod
 
 from layerscope.documents.figures import RULES
 from layerscope.sheets.kinds import POOLS, SAME_SHAPE
@@ -37,8 +38,8 @@ def attach(layers: Sequence[RowLayer]) -> bool:
         return False
     if few(lost, layers):
         for layer in lost:
-            layer.before = before[layer.row.at][0]
-            refill(layer)
+            earlier = [row for row in layers if row.row.at < layer.row.at][: -SHAPES - 1 : -1]
+            _take_nearest(layer, [before[layer.row.at][0], *earlier])
     return True
 
 
@@ -74,26 +75,60 @@ def _find(layer: RowLayer, earlier: Sequence[RowLayer]) -> bool:
     return False
 
 
+def _take_nearest(layer: RowLayer, candidates: Iterable[RowLayer | None]) -> None:
+    """Take the row that contradicts the least, the first of several."""
+    best, least = layer.before, -1
+    for candidate in candidates:
+        layer.before = candidate
+        refill(layer)
+        count = sum(_misfits(layer))
+        if least < 0 or count < least:
+            best, least = candidate, count
+    layer.before = best
+    refill(layer)
+
+
 def _fits(layer: RowLayer) -> bool:
     """Whether the sizes and parameters of a row fit its input."""
+    return not any(_misfits(layer))
+
+
+def _misfits(layer: RowLayer) -> Iterator[bool]:
+    """What may contradict the input of a row, and whether it does."""
     if layer.before is None or layer.kind in ("input", "unknown", "concat", "add"):
-        return True
+        return
     for axis in "chw":
         given, fact = layer.before.sizes.get(f"{axis}out"), layer.printed.get(f"{axis}in")
-        if given is not None and fact is not None and given.value != fact.value:
-            return False
-    if layer.kind in SAME_SHAPE and layer.get("cin", "hin", "win") != layer.get(
-        "cout", "hout", "wout"
-    ):
-        return False
-    if layer.kind in POOLS and layer.get("cin") != layer.get("cout"):
-        return False
-    if layer.kind in ("conv", *POOLS) and not any_window(layer):
-        return False
-    claims = [
-        c for c in layer.row.claims if c.figure is not None and c.meaning in ("params", "weights")
-    ]
-    return all(_explained(layer, claim) for claim in claims)
+        if given is not None and fact is not None:
+            yield given.value != fact.value
+    if layer.kind in SAME_SHAPE:
+        got, out = layer.get("cin", "hin", "win"), layer.get("cout", "hout", "wout")
+        yield got != out
+    if layer.kind in POOLS:
+        yield layer.get("cin") != layer.get("cout")
+    if layer.kind in ("conv", *POOLS):
+        yield not any_window(layer)
+    for claim in layer.row.claims:
+        if claim.figure is None or claim.figure.unit == "%":
+            continue
+        if claim.meaning in ("params", "weights"):
+            yield not _explained(layer, claim)
+        elif claim.meaning in ("memory", "activations") and "hout" not in layer.printed:
+            yield not _occupied(layer, claim)
+
+
+def _occupied(layer: RowLayer, claim: Claim) -> bool:
+    """Whether the elements of an output are printed in a unit that occurs."""
+    sizes, figure = layer.get("cout", "hout", "wout"), claim.figure
+    if sizes is None or figure is None:
+        return True
+    count = Fraction(prod(sizes)) / claim.heading.scale
+    return any(
+        figure.stands_for(count * size, base, how)
+        for size in (1, 4, 2)
+        for base in (1000, 1024)
+        for how in RULES
+    )
 
 
 def _explained(layer: RowLayer, claim: Claim) -> bool:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from layerscope.documents.headings import Meaning
 from layerscope.sheets.kinds import POOLS, SAME_SHAPE, Kind, named_sizes, plain
 from layerscope.sheets.shapes import axes, channels_last, spatial, whole, window
-from layerscope.sheets.sheet import EMPTY, Blank, Sheet, SheetRow
+from layerscope.sheets.sheet import EMPTY, WHOLE, Blank, Sheet, SheetRow
 
 CellPart = tuple[int, int, int]  # row, column and part of the cell
 Cells = frozenset[CellPart]
@@ -78,6 +78,32 @@ def layers_of(sheet: Sheet) -> list[RowLayer]:
             layer.before = layers[_source(sheet, layer.row, named, number)]
         refill(layer)
     return layers
+
+
+def with_value(layer: RowLayer, part: CellPart, value: int) -> RowLayer | None:
+    """The layer if a part of a cell said another size; None if it says none by itself."""
+    whole = part[2] == WHOLE
+    names = [
+        name
+        for name, fact in layer.sizes.items()
+        if fact.cells and all(c == part or (whole and c[:2] == part[:2]) for c in fact.cells)
+    ]
+    if not names:
+        return None
+    sizes = {**layer.sizes, **{name: SizeFact(value, layer.sizes[name].cells) for name in names}}
+    return RowLayer(
+        layer.row, layer.kind, sizes, layer.printed, layer.said_again, layer.before, layer.normed
+    )
+
+
+def value_of(layer: RowLayer, part: CellPart) -> int | None:
+    """The size that a part of a cell says."""
+    for fact in layer.sizes.values():
+        if fact.cells and all(
+            c == part or (part[2] == WHOLE and c[:2] == part[:2]) for c in fact.cells
+        ):
+            return fact.value
+    return None
 
 
 def _leave_out(layers: Iterable[RowLayer], blank: Blank) -> None:
@@ -417,6 +443,6 @@ def output_sizes(layer: RowLayer, axis: str) -> tuple[int, ...]:
 
 def steps(room: int, step: int) -> tuple[int, ...]:
     """Positions of a window that has so much room: by floor, then by ceil."""
-    if room < 0:
+    if room < 0 or step < 1:
         return ()
     return (room // step + 1, -(-room // step) + 1)
