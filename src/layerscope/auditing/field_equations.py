@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 
 from msgspec import Struct
 
 from layerscope.auditing.equations import Equation
 from layerscope.documents.headings import Meaning
 from layerscope.sheets.sheet import Claim
-from layerscope.sheets.structure import Cells, RowLayer
+from layerscope.sheets.structure import CellPart, Cells, RowLayer
+from layerscope.sheets.windows import span_of
 
 Columns = Mapping[tuple[Meaning, str], Sequence[Claim]]
 
@@ -62,9 +64,10 @@ def _of_row(layer: RowLayer, field: _Field, windowed: RowLayer) -> Iterator[Equa
     kernel = windowed.sizes.get("kh")
     stride, pad = windowed.sizes.get("sh"), windowed.sizes.get("ph")
     if kernel is not None and size is not None and jump is not None:
-        number = size + (kernel.value - 1) * jump
-        reason = f"{size} + ({kernel.value} - 1) x {jump}"
-        yield from _equation(field.size, layer, kernel.cells | of_size | of_jump, number, reason)
+        span, of_span = span_of(windowed, "h") - 1, kernel.cells | windowed.cells("dh")
+        reason = f"{size} + ({span + 1} - 1) x {jump}"
+        cells = of_span | of_size | of_jump
+        yield from _equation(field.size, layer, cells, size + span * jump, reason)
     if stride is not None and jump is not None:
         reason = f"{jump} x stride {stride.value}"
         yield from _equation(field.jump, layer, stride.cells | of_jump, jump * stride.value, reason)
@@ -82,7 +85,15 @@ def _equation(
     if claim is not None and claim.figure is not None:
         text = str(number) if number.denominator == 1 else str(float(number))
         holds = claim.figure.value() == number
-        yield Equation(cells | {claim.cell_part}, holds, claim.cell_part, text, reason)
+        yield Equation(
+            cells | {claim.cell_part}, holds, claim.cell_part, text, reason, number,
+            holds_with=partial(_is_right, claim.cell_part, number),
+        )  # fmt: skip
+
+
+def _is_right(own: CellPart, number: Fraction, part: CellPart, value: Fraction) -> bool | None:
+    """Whether a value is the one that follows; only that of the cell itself is known."""
+    return value == number if part == own else None
 
 
 def _by_row(columns: Columns, meaning: Meaning) -> dict[int, Claim]:

@@ -10,6 +10,7 @@ from math import prod
 
 from layerscope.auditing.equations import Equation
 from layerscope.sheets.kinds import POOLS, SAME_SHAPE
+from layerscope.sheets.shapes import axes
 from layerscope.sheets.sheet import WHOLE
 from layerscope.sheets.structure import CellPart, RowLayer, SizeFact, with_value
 from layerscope.sheets.windows import (
@@ -188,8 +189,8 @@ def _window_with(
 
 def _unchanged(layer: RowLayer, axes: str) -> Iterator[Equation]:
     shape, flat = layer.get("cin", "hin", "win"), layer.get("cout", "hout", "wout")
-    if shape is not None and flat == (prod(shape), 1, 1):
-        return  # flattened on the way
+    if shape is not None and (flat == (prod(shape), 1, 1) or _is_pooled(layer, shape)):
+        return  # flattened, or pooled over all positions, by what has no row
     for axis in axes:
         out, size = layer.printed.get(f"{axis}out"), layer.sizes.get(f"{axis}in")
         if out is None or size is None or not out.cells or out.cells == size.cells:
@@ -200,6 +201,15 @@ def _unchanged(layer: RowLayer, axes: str) -> Iterator[Equation]:
             out.cells | size.cells, out.value == size.value, target, str(size.value), reason,
             group=f"keeps {layer.row.at}", holds_with=_equal(size, out),
         )  # fmt: skip
+
+
+def _is_pooled(layer: RowLayer, shape: tuple[int, ...]) -> bool:
+    """Whether the output is one number per channel, and its cell has no spatial axes."""
+    out = layer.printed.get("hout")
+    if layer.get("cout", "hout", "wout") != (shape[0], 1, 1) or out is None or not out.cells:
+        return False
+    (row, column, _), *_ = out.cells
+    return row == layer.row.at and len(axes(layer.row.cells[column].text)) == 1
 
 
 def _flattened(layer: RowLayer) -> Iterator[Equation]:

@@ -21,6 +21,8 @@ FORMS: tuple[Callable[[Sequence[str]], Iterator[Table]], ...] = (
 )  # fmt: skip
 BREAK = re.compile(r"\r\n|\r|\n")
 QUOTE = re.compile(r"(?:[ ]{0,3}>[ ]?){1,9}(?=[^>]|$)")
+COMMENT = re.compile(r"\s{0,40}(#{1,2}|//|;|%|--)(?=\s|$)")
+COMMENTED = 4  # lines with a mark, for it to be one of comments and not of a heading
 TITLE_LENGTH = 200
 FENCE_LENGTH = 3
 SKIPPED = re.compile(
@@ -54,7 +56,8 @@ def read(document: str) -> tuple[Table, ...]:
     """All tables of a document in which a heading is recognised, in its order, with titles."""
     source = BREAK.split(document)
     edited = html.preformatted(source)
-    shown = [edited[n].text if n in edited else _unquoted(line) for n, line in enumerate(source)]
+    plain = _uncommented(source)
+    shown = [edited[n].text if n in edited else _unquoted(line) for n, line in enumerate(plain)]
     found = _kept(html.tables(source), shown)
     for form in FORMS:
         found += [in_document(table, edited) for table in _kept(form(shown), shown)]
@@ -80,6 +83,21 @@ def is_account(table: Table) -> bool:
     firsts = [row.cells[0].text for row in table.rows[:100] if row.cells]
     transposed = 2 * sum(meaning_of(first) is not None for first in firsts) > len(firsts)
     return not transposed
+
+
+def _uncommented(source: Sequence[str]) -> list[str]:
+    """The lines, without the marks of comments where several lines in a row have the same one."""
+    marks = [match[1] if (match := COMMENT.match(line)) else "" for line in source]
+    found, at = list(source), 0
+    while at < len(source):
+        end = at + 1
+        while marks[at] and end < len(source) and marks[end] == marks[at]:
+            end += 1
+        if marks[at] and end - at >= COMMENTED:
+            for n in range(at, end):
+                found[n] = found[n].replace(marks[n], " " * len(marks[n]), 1)
+        at = end
+    return found
 
 
 def _unquoted(line: str) -> str:

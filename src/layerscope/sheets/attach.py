@@ -37,8 +37,9 @@ def attach(layers: Sequence[RowLayer]) -> bool:
             layer.before, layer.sizes = before[layer.row.at]
         return False
     if few(lost, layers):
+        at = {layer.row.at: number for number, layer in enumerate(layers)}
         for layer in lost:
-            earlier = [row for row in layers if row.row.at < layer.row.at][: -SHAPES - 1 : -1]
+            earlier = layers[: at[layer.row.at]][: -SHAPES - 1 : -1]
             _take_nearest(layer, [before[layer.row.at][0], *earlier])
     return True
 

@@ -98,7 +98,7 @@ def _kind(words: str) -> Kind:
 
 def named_sizes(text: str) -> Mapping[str, int]:
     """Kernel and filters that the name itself says, as CONV3-64 and POOL2 do."""
-    words = plain(text)
+    words = re.sub(r" ?\([a-z -]+\)$", "", plain(text))
     if match := NAMED_CONV.match(words):
         return {"kernel": int(match[1]), "filters": int(match[2])}
     if match := NAMED_POOL.match(words):

@@ -23,6 +23,7 @@ LABELLED = re.compile(
 )
 LEADING = re.compile(r"\s*[~≈]?\s*\d[\d,.]*\s?(?:[KMGT](?![A-Za-z]))?")
 LABELLED_UNDER = ("ops", "flops", "memory", "activations", "params")
+SQUARE = re.compile(r"\W*(\d+)\s*[x×*]\s*\1\W*")  # 5x5 as the size of a receptive field
 BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 FIGURES = (
     "params", "weights", "param_memory", "memory", "activations", "macs", "flops", "madds", "share",
@@ -100,7 +101,7 @@ class Sheet(Struct, frozen=True):
 
 def sheet_of(table: Table) -> Sheet | None:
     """The sheet of a table; None if fewer than two headings are recognised."""
-    headings = tuple(meaning_of(cell.text) for cell in table.heading.cells)
+    headings = _with_maps(table, [meaning_of(cell.text) for cell in table.heading.cells])
     fact = [heading for heading in headings if heading is not None]
     if len(fact) < 2:
         return None
@@ -133,6 +134,20 @@ def sheet_of(table: Table) -> Sheet | None:
             )
         )
     return Sheet(table, headings, tuple(rows), tuple(layout))
+
+
+def _with_maps(table: Table, headings: list[Heading | None]) -> tuple[Heading | None, ...]:
+    """The headings; of two columns of outputs, one with single numbers has the channels."""
+    outputs = [n for n, h in enumerate(headings) if h and h.meaning == "output"]
+    if len(outputs) == 2:
+        for n in outputs:
+            texts = [row.cells[n].text for row in table.rows if n < len(row)]
+            given = [text for text in texts if plain(text) not in EMPTY]
+            heading = headings[n]
+            if heading and given and all(re.fullmatch(r"\W*\d+\W*", text) for text in given):
+                headings[n] = replace(heading, meaning="out_channels")
+                break
+    return tuple(headings)
 
 
 def sheet_without(sheet: Sheet, parts: Iterable[tuple[int, int, int]]) -> Sheet:
@@ -194,7 +209,9 @@ def _claims(
     if found or heading is None:
         return found
     if heading.meaning in FIGURES or heading.meaning in ("field", "jump", "offset"):
-        figure = read(cell.text)
+        square = SQUARE.fullmatch(cell.text.strip())
+        in_pixels = square is not None and heading.meaning in ("field", "jump")
+        figure = read(square[1] if square is not None and in_pixels else cell.text)
         if figure is None and total and (first := LEADING.match(cell.text)):
             figure = read(first[0])  # `138M parameters`, `24M * 4 bytes ~= 93MB / image`
         found.append((heading.meaning, heading, cell, figure, False))

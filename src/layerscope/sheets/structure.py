@@ -6,6 +6,7 @@ Every size has the cells that it comes from, so that a contradiction names the c
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 
@@ -57,11 +58,15 @@ class RowLayer(Struct):
 def layers_of(sheet: Sheet) -> list[RowLayer]:
     """The layers of a sheet in the order of its rows; totals are none."""
     rows = [row for row in sheet.rows if row.kind != "total"]
-    reading = _Reading(_order(sheet, rows), _sides(sheet, rows))
+    if rows and rows[-1].kind == "input" and all(row.kind != "input" for row in rows[:-1]):
+        rows = rows[::-1]  # from the output at the top to the input
+    reading = _Reading(_order(sheet, rows), _sides(sheet, rows), _batch(sheet, rows))
+    deeper = _containers(rows)
     layers = []
     for row in rows:
         printed, again = _printed(sheet, row, reading)
-        layers.append(RowLayer(row, row.kind, {}, printed, again))
+        kind: Kind = "unknown" if row.at in deeper else row.kind
+        layers.append(RowLayer(row, kind, {}, printed, again))
     _use_formulas(layers)
     _use_names(layers)
     if sheet.blank.rows:
@@ -75,7 +80,10 @@ def layers_of(sheet: Sheet) -> list[RowLayer]:
             and layer.kind != "input"
             and not _is_after_gap(sheet, layers[number - 1].row, layer.row)
         ):
-            layer.before = layers[_source(sheet, layer.row, named, number)]
+            source = _source(sheet, layer.row, named, number)
+            while source >= 0 and layers[source].row.at in deeper:
+                source -= 1  # a module is printed before the layers in it
+            layer.before = layers[source] if source >= 0 else None
         refill(layer)
     return layers
 
@@ -122,6 +130,29 @@ def _is_blank(fact: SizeFact, blank: Blank) -> bool:
     return any(cell in blank for cell in fact.cells)
 
 
+TREE = re.compile(r"[\s│├└─|+`\\]*(?:[├└]─|[|+`\\]--?)\s*")
+
+
+def _containers(rows: Sequence[SheetRow]) -> set[int]:
+    """Rows of a tree that have rows below them: modules, and not layers."""
+    marks = [TREE.match(row.label) for row in rows]
+    if sum(mark is not None for mark in marks) < 2:
+        return set()
+    depths = [mark.end() if mark else 0 for mark in marks]
+    return {row.at for row, one, two in zip(rows, depths, depths[1:], strict=False) if two > one}
+
+
+def _batch(sheet: Sheet, rows: Sequence[SheetRow]) -> int | None:
+    """The first axis of the shapes with four axes, if they agree."""
+    columns = [n for n, h in enumerate(sheet.headings) if h and h.meaning in ("input", "output")]
+    shapes = [axes(row.cells[n].text) for row in rows for n in columns if n < len(row.cells)]
+    firsts = Counter(shape[0] for shape in shapes if len(shape) == 4)
+    if not firsts:
+        return None
+    usual, count = firsts.most_common(1)[0]
+    return usual if count * 10 >= firsts.total() * 9 else None
+
+
 def _is_after_gap(sheet: Sheet, above: SheetRow, row: SheetRow) -> bool:
     """Whether a line of dots, which stands for rows, is between two rows."""
     return any(above.line < line < row.line for line in sheet.table.left_out)
@@ -143,6 +174,7 @@ class _Reading(Struct, frozen=True):
 
     last: bool  # channels last
     sides: bool  # one number in an input or output cell is height and width
+    batch: int | None = None  # the first of four axes of nearly all shapes
 
 
 def _sides(sheet: Sheet, rows: Sequence[SheetRow]) -> bool:
@@ -173,6 +205,8 @@ def _printed(
         text = row.cells[column].text
         if plain(text) in EMPTY:
             continue
+        if row.kind in ("concat", "add") and len(axes(text)) == 1 and heading.meaning != "filters":
+            continue  # numbers of other rows
         for name, value in _sizes(heading.meaning, text, reading).items():
             at: Cells = frozenset({(row.at, column, _part(name))})
             if name in found:
@@ -193,7 +227,7 @@ def _sizes(meaning: Meaning, text: str, reading: _Reading) -> Mapping[str, int]:
     if meaning in ("input", "output"):
         side = "in" if meaning == "input" else "out"
         if not reading.sides:
-            return _shape(text, side, reading.last)
+            return _shape(text, side, reading)
         meaning = "in_size" if meaning == "input" else "out_size"
     if meaning in ("in_size", "out_size"):
         side, found = meaning.removesuffix("_size"), spatial(text)
@@ -202,11 +236,13 @@ def _sizes(meaning: Meaning, text: str, reading: _Reading) -> Mapping[str, int]:
         return _kernel(text)
     if meaning == "description":
         return _described(text)
-    if meaning == "kernel_padding_stride":
-        parts = [whole(part) for part in plain(text).strip("()").split(",")]
+    if meaning in ("kernel_padding_stride", "kernel_stride_padding"):
+        parts = [whole(part) for part in re.split("[,/]", plain(text).strip("()"))]
         if len(parts) != 3 or None in parts:
             return {}
         names = ("kh", "kw"), ("ph", "pw"), ("sh", "sw")
+        if meaning == "kernel_stride_padding":
+            names = names[0], names[2], names[1]
         return {n: p for pair, p in zip(names, parts, strict=True) for n in pair if p is not None}
     value = whole(text)
     if value is None:
@@ -225,12 +261,12 @@ NAMES: dict[Meaning, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-def _shape(text: str, side: str, last: bool) -> Mapping[str, int]:
-    shape = axes(text)
+def _shape(text: str, side: str, reading: _Reading) -> Mapping[str, int]:
+    shape, last = axes(text), reading.last
     found: dict[str, int | None] = {}
     if side == "out" and shape and None not in shape:
         found["elements"] = prod(size for size in shape if size is not None)
-    if len(shape) == 4:
+    if len(shape) == 4 or (len(shape) == 2 and reading.batch is not None):
         found["batch"], shape = shape[0], shape[1:]
     if len(shape) == 3:
         names = ("h", "w", "c") if last else ("c", "h", "w")
