@@ -53,9 +53,19 @@ def blamed(checked: Checked) -> list[Suspect]:
             equations = [e for e in equations if e.holds or e not in linked]
         else:
             found.append(next(suspects(equations)))
-        at = found[-1].parts[0]
-        equations = [e for e in equations if not any(cell[:2] == at[:2] for cell in e.cells)]
+        equations = [e for e in equations if _is_left(e, found[-1])]
     return found
+
+
+def _is_left(equation: Equation, suspect: Suspect) -> bool:
+    """Whether an equation is independent of a suspect, or broken with its right value as well."""
+    at, own = suspect.parts[0], suspect.equation
+    if not any(cell[:2] == at[:2] for cell in equation.cells):
+        return True
+    if equation.holds or equation.target[:2] == at[:2] or equation.holds_with is None:
+        return False
+    right = own.number if own.target == at else None
+    return right is not None and equation.holds_with(at, right) is False
 
 
 def _linked(broken: Sequence[Equation], first: CellPart) -> list[Equation]:
@@ -166,10 +176,11 @@ def _trial(
 
 def _lost(held: Sequence[Equation], part: CellPart, value: Fraction | None, gone: int) -> int:
     """Equations that hold and would not with another value."""
+    strict = [e for e in held if not e.follows or e.target[0] == part[0] or e.target[1] != part[1]]
     if value is None:
-        return gone
+        return min(gone, _count(strict))
     return _count(
-        e for e in held if e.holds_with is None or e.holds_with(part, value) in (False, None)
+        e for e in strict if e.holds_with is None or e.holds_with(part, value) in (False, None)
     )
 
 

@@ -21,6 +21,7 @@ class Equation(Struct, frozen=True):
     reason: str
     number: Fraction | None = None  # the expected figure
     copied: bool = False  # one cell repeats another: if it holds, it speaks for neither
+    follows: bool = False  # it adds to the row above: what follows from a mistake speaks not for it
     group: str = ""  # equations of one group, such as height and width of a window, count once
     holds_with: Callable[[CellPart, Fraction], bool | None] | None = None  # another value in a cell
 

@@ -10,9 +10,9 @@ from msgspec import Struct
 
 Meaning = Literal[
     "index", "name", "type", "kernel", "kernel_h", "kernel_w", "stride", "stride_h", "stride_w",
-    "padding", "dilation", "groups", "kernel_padding_stride", "kernel_stride_padding", "kernel_stride",
-    "kernel_shape",
-    "filters", "in_channels", "out_channels", "input", "in_size", "output", "out_size", "out_h",
+    "padding", "dilation", "groups", "kernel_padding_stride", "kernel_stride_padding",
+    "kernel_stride", "kernel_shape", "filters", "in_channels", "out_channels", "input",
+    "in_size", "output", "out_size", "out_h",
     "out_w", "bias", "params", "weights", "param_shape", "memory", "activations", "macs", "flops",
     "madds", "ops", "comparisons", "field", "jump", "offset", "share", "time", "connected",
     "description", "trainable", "model", "resolution", "params_bytes", "read", "written",
@@ -80,7 +80,8 @@ SPELLINGS: dict[Meaning, tuple[str, ...]] = {
     ),
     "out_size": (
         "output dim", "out dim", "out size", "spatial size", "data size", "output hw",
-        "feature size", "hxw", "h×w", "hw", "spatial", "resolution (hxw)", "特征图大小", "特征图尺寸",
+        "feature size", "hxw", "h×w", "hw", "spatial", "resolution (hxw)", "特征图大小",
+        "特征图尺寸",
     ),
     "out_h": ("output size (height)", "output height", "out h", "oh"),
     "out_w": ("output size (width)", "output width", "out w", "ow"),

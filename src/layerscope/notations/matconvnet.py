@@ -16,6 +16,7 @@ Layers are in execution order. Rules for what MatConvNet does not have:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from fractions import Fraction
@@ -287,18 +288,26 @@ def memory_text(size_bytes: int | None) -> str:
 
 
 def read(lines: Sequence[str]) -> tuple[Table, ...]:
-    """The displays in a text: one table each, with a row per layer and a column per printed row."""
+    """The displays in a text: one table each, with a row per layer and a column per printed row.
+
+    Their cells are between bars, in quotation marks as csv, or between the & of LaTeX.
+    """
     found: list[Table] = []
     start = 0
     while start < len(lines):
+        sign = _sign(lines[start])
         end = start
-        while end < len(lines) and "|" in lines[end]:
+        while sign and end < len(lines) and (sign in lines[end] or lines[end].strip() == HLINE):
             end += 1
-        block = [split(lines[n], n + 1) for n in range(start, end) if not is_rule(lines[n])]
+        block = [
+            _cells(lines[n], n + 1, sign)
+            for n in range(start, end)
+            if not is_rule(lines[n]) and lines[n].strip() != HLINE
+        ]
         titles = [row.cells[0] for row in block if len(row) > 1]
         if {"layer", "type", "data size"} <= {title.text for title in titles}:
             rows = _turned(block)
-            again = found and start <= _last_line(found[-1]) + 2
+            again = found and start <= _last_line(found[-1]) + APART[sign]
             if again:  # the next block of the same network
                 found[-1] = replace(found[-1], rows=(*found[-1].rows, *rows))
             else:
@@ -306,6 +315,34 @@ def read(lines: Sequence[str]) -> tuple[Table, ...]:
                 found.append(Table("text", titles[0].line, heading, rows))
         start = max(end, start + 1)
     return tuple(found)
+
+
+HLINE = r"\hline"
+QUOTED = re.compile(r'"((?:[^"]|"")*)",?')
+APART = {"|": 2, '",': 2, "&": 4, "": 0}  # lines between the blocks of a wide network
+
+
+def _sign(line: str) -> str:
+    """What separates the cells of a line; "" for other lines."""
+    if "|" in line:
+        return "|"
+    if line.startswith('"'):
+        return '",'
+    return "&" if "&" in line else ""
+
+
+def _cells(line: str, number: int, sign: str) -> Row:
+    if sign == "|":
+        return split(line, number)
+    if sign == '",':
+        matches = QUOTED.finditer(line)
+        return Row(number, tuple(Cell(m[1], number, m.start(1) + 1) for m in matches))
+    cells, start = [], 0
+    for part in line.replace("\\\\", "  ").split("&"):
+        indent = len(part) - len(part.lstrip())
+        cells.append(Cell(part.strip().replace("\\_", "_"), number, start + indent + 1))
+        start += len(part) + 1
+    return Row(number, tuple(cells))
 
 
 def _last_line(table: Table) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,6 +30,12 @@ FIGURES = (
     "time", "comparisons", "additions", "divisions", "exponentials", "read", "written", "traffic",
 )  # fmt: skip
 EMPTY = ("", "-", "–", "—", "n/a", "none", "/", "--", "nan")
+
+
+# words of a total below a table -> meanings of the columns that may add up to it
+STATED: dict[str, tuple[Meaning, ...]] = {
+    "param": ("params",), "weight": ("weights",), "mac": ("macs",), "flop": ("flops",),
+}  # fmt: skip
 
 
 class Claim(Struct, frozen=True):
@@ -133,7 +139,29 @@ def sheet_of(table: Table) -> Sheet | None:
                 named,
             )
         )
+    rows += _stated(table, headings, rows)
     return Sheet(table, headings, tuple(rows), tuple(layout))
+
+
+def _stated(
+    table: Table, headings: Sequence[Heading | None], rows: Sequence[SheetRow]
+) -> Iterator[SheetRow]:
+    """Totals in the lines below a table, as rows with one figure in the column that they add up."""
+    done = {claim.column for row in rows if row.kind == "total" for claim in row.claims}
+    number = len(rows)
+    for label, figure in (row.cells for row in table.totals):
+        meanings = next((m for word, m in STATED.items() if word in label.text.lower()), ())
+        columns = [n for n, h in enumerate(headings) if h and h.meaning in meanings]
+        heading = headings[columns[0]] if len(columns) == 1 else None
+        if heading is None or columns[0] in done or not columns[0]:
+            continue
+        blank = Cell("", label.line, label.column)
+        cells = [label, *[blank] * (columns[0] - 1), figure]
+        bare = replace(heading, scale=1, unit="")
+        claim = Claim(number, columns[0], 0, heading.meaning, bare, figure, read(figure.text))
+        yield SheetRow(number, label.line, label.text, "total", tuple(cells), (claim,))
+        done.add(columns[0])
+        number += 1
 
 
 def _with_maps(table: Table, headings: list[Heading | None]) -> tuple[Heading | None, ...]:

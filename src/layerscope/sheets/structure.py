@@ -371,8 +371,10 @@ def _use_names(layers: Iterable[RowLayer]) -> None:
     agree = sum(a == b for a, b in channels)
     if channels and agree * 10 < len(channels) * 8:
         return
+    pools = [sizes["kernel"] for layer, sizes in given if layer.kind in POOLS]
+    counted = 1 in pools  # POOL1, POOL2, POOL3: the first pool, not one with a kernel of 1
     for layer, sizes in given:
-        if "kernel" in sizes:
+        if "kernel" in sizes and not (counted and layer.kind in POOLS):
             for name in ("kh", "kw"):
                 layer.printed.setdefault(name, SizeFact(sizes["kernel"]))
         if "filters" in sizes:
