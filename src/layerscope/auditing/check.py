@@ -35,9 +35,18 @@ def audit_sheet(sheet: Sheet, number: int) -> tuple[AuditedTable, list[Finding]]
     totals, notes = _totals(checked)
     listed = sorted([*findings, *totals], key=lambda f: (f.line, f.column))
     rows = checked.layers
-    network = f"{len(rows)} {'layer' if len(rows) == 1 else 'layers'}" if rows else ""
+    word = "network" if _are_networks(checked) else "layer"
+    network = f"{len(rows)} {word}{'' if len(rows) == 1 else 's'}" if rows else ""
+    if word == "network":
+        notes.append("rows are networks: figures that no other cell determines are not checked")
     audited = _audited(checked, checked.equations)
     return AuditedTable(sheet.table.line, network, audited, tuple(notes)), listed
+
+
+def _are_networks(checked: Checked) -> bool:
+    """Whether rows are networks: by a heading, and because none is a layer."""
+    named = any(heading and heading.meaning == "model" for heading in checked.sheet.headings)
+    return named and all(layer.kind == "unknown" for layer in checked.layers.values())
 
 
 def _label(checked: Checked, row: int) -> str:

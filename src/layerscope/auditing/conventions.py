@@ -9,6 +9,7 @@ from itertools import product
 from math import prod
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerscope.documents.figures import RULES, Figure
 from layerscope.documents.figures import Rule as Rounding
@@ -20,6 +21,7 @@ from layerscope.sheets.structure import RowLayer
 
 MANY_PARTS = 10**9  # of a step: what is cut off is less than one
 MANY = 5  # rows from which on one rule for a kind that is not named is believed
+FEW = 4  # figures with a prefix, below which they show no base or rounding
 SAMPLE = 120  # rows by which a convention is chosen
 
 
@@ -35,6 +37,7 @@ class ColumnConvention(Struct, frozen=True):
     rounding: Rounding = "round"
     explained: int = 0
     of: int = 0
+    written: int = FEW  # explained figures with a prefix, which show base and rounding
     settled: bool = True  # every kind has a figure that its rule explains
 
     def count(self, layer: RowLayer) -> Fraction | None:
@@ -47,6 +50,10 @@ class ColumnConvention(Struct, frozen=True):
 
     def explains(self, figure: Figure, number: Fraction) -> bool:
         """Whether a figure is how this convention prints a number."""
+        if self.written < FEW and figure.power:
+            return any(
+                figure.stands_for(number, base, how) for base in (1000, 1024) for how in RULES[:2]
+            )
         return figure.stands_for(number, self.base, self.rounding)
 
     def text(self) -> str:
@@ -89,7 +96,18 @@ def choose(
             )
             if best is None or found.explained > best.explained:
                 best = found
-    return best
+    return None if best is None else replace(best, written=_written(best, given))
+
+
+def _written(convention: ColumnConvention, given: Sequence[tuple[RowLayer, Figure]]) -> int:
+    """How many figures with a prefix a convention explains."""
+    found = 0
+    for layer, figure in given:
+        number = convention.count(layer) if figure.power else None
+        found += number is not None and figure.stands_for(
+            number, convention.base, convention.rounding
+        )
+    return found
 
 
 # kind -> its rows in the sample, and the counts of these rows by each rule
@@ -154,5 +172,5 @@ def _with_rules(
         of += sum(count is not None for count in best[1])
     return ColumnConvention(
         convention.heading, convention.meaning, by_kind, convention.factor, convention.batch,
-        convention.base, convention.rounding, explained, of, settled,
+        convention.base, convention.rounding, explained, of, settled=settled,
     )  # fmt: skip

@@ -18,6 +18,7 @@ LEAST = 3
 WEIGHTED = ("conv", "depthwise", "deconv", "fc")
 FOUND = 70  # of a hundred strange rows that must fit an earlier row
 SHAPES = 24  # of earlier rows that are tried
+EXACT = 100  # a figure from which on it is no chance that it fits
 LOST = 5  # of a hundred rows that may be wrong themselves
 
 
@@ -29,6 +30,8 @@ def attach(layers: Sequence[RowLayer]) -> bool:
     strange = [layer for layer in layers if layer.kind in WEIGHTED and not _fits(layer)]
     joined = any(layer.kind in ("add", "concat", "unknown") for layer in layers)
     if not joined and len(strange) < max(LEAST, SHARE * len(layers) // 100):
+        for layer in strange:
+            _take_same(layer)
         return False
     before = {layer.row.at: (layer.before, layer.sizes) for layer in layers}
     lost = list(_attach_all(layers, joined))
@@ -42,6 +45,21 @@ def attach(layers: Sequence[RowLayer]) -> bool:
             earlier = layers[: at[layer.row.at]][: -SHAPES - 1 : -1]
             _take_nearest(layer, [before[layer.row.at][0], *earlier])
     return True
+
+
+def _take_same(layer: RowLayer) -> None:
+    """Give a layer the input of the layer above, if its figures are those of a second head."""
+    above = layer.before
+    if above is None or above.kind != layer.kind or above.before is None:
+        return
+    given = [c.figure for c in layer.row.claims if c.figure and c.meaning in ("params", "weights")]
+    if not given or any(figure.power or figure.value() < EXACT for figure in given):
+        return
+    layer.before = above.before
+    refill(layer)
+    if not _fits(layer):
+        layer.before = above
+        refill(layer)
 
 
 def few(lost: Sequence[RowLayer], layers: Sequence[RowLayer]) -> bool:

@@ -26,6 +26,9 @@ def infer(layers: Sequence[RowLayer], batch: int = 1, *, branched: bool = False)
 
     In a network with branches a row may take an earlier row's output instead of the last one.
     """
+    if not any(layer.kind in (*POOLS, "global_pool") for layer in layers):
+        for layer in layers:
+            _use_unlisted_pool(layer)
     seen: dict[tuple[int, ...], RowLayer] = {}
     lost: list[tuple[RowLayer, RowLayer | None]] = []
     for layer in layers:
@@ -49,6 +52,23 @@ def infer(layers: Sequence[RowLayer], batch: int = 1, *, branched: bool = False)
             layer.before = before
             refill(layer)
             _nearest(layer, batch)
+
+
+def _use_unlisted_pool(layer: RowLayer) -> None:
+    """A smaller input of a fully connected layer, where no pool is listed and its figures show one.
+
+    What a forward does without a module has no row.
+    """
+    got = layer.get("cin", "hin", "win", "cout")
+    claim = next((c for c in _figures(layer) if c.meaning in ("params", "weights")), None)
+    if layer.kind != "fc" or got is None or claim is None or claim.figure is None:
+        return
+    if claim.figure.power or got[1] < 2 or got[1] != got[2] or "hin" in layer.printed:
+        return
+    for side in range(1, min(got[1], LARGEST + 1)):
+        weights = got[0] * side * side * got[3]
+        if claim.figure.value() * claim.heading.scale in (weights, weights + got[3]):
+            layer.sizes["hin"] = layer.sizes["win"] = SizeFact(side, frozenset({claim.cell_part}))
 
 
 def _is_joined(layer: RowLayer, batch: int, earlier: Sequence[RowLayer]) -> bool:

@@ -60,7 +60,9 @@ def layers_of(sheet: Sheet) -> list[RowLayer]:
     rows = [row for row in sheet.rows if row.kind != "total"]
     if rows and rows[-1].kind == "input" and all(row.kind != "input" for row in rows[:-1]):
         rows = rows[::-1]  # from the output at the top to the input
-    reading = _Reading(_order(sheet, rows), _sides(sheet, rows), _batch(sheet, rows))
+    reading = _Reading(
+        _order(sheet, rows), _sides(sheet, rows), _batch(sheet, rows), _spaced(sheet, rows)
+    )
     deeper = _containers(rows)
     layers = []
     for row in rows:
@@ -142,6 +144,15 @@ def _containers(rows: Sequence[SheetRow]) -> set[int]:
     return {row.at for row, one, two in zip(rows, depths, depths[1:], strict=False) if two > one}
 
 
+def _spaced(sheet: Sheet, rows: Sequence[SheetRow]) -> bool:
+    """Whether shapes of several axes have spaces behind their commas."""
+    columns = [n for n, h in enumerate(sheet.headings) if h and h.meaning in ("input", "output")]
+    texts = [row.cells[n].text for row in rows for n in columns if n < len(row.cells)]
+    return sum(", " in text for text in texts) > sum(
+        "," in text and ", " not in text for text in texts
+    )
+
+
 def _batch(sheet: Sheet, rows: Sequence[SheetRow]) -> int | None:
     """The first axis of the shapes with four axes, if they agree."""
     columns = [n for n, h in enumerate(sheet.headings) if h and h.meaning in ("input", "output")]
@@ -175,6 +186,7 @@ class _Reading(Struct, frozen=True):
     last: bool  # channels last
     sides: bool  # one number in an input or output cell is height and width
     batch: int | None = None  # the first of four axes of nearly all shapes
+    spaced: bool = False  # axes have spaces between them, so that (65,536) is one number
 
 
 def _sides(sheet: Sheet, rows: Sequence[SheetRow]) -> bool:
@@ -261,7 +273,12 @@ NAMES: dict[Meaning, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+THOUSANDS = re.compile(r"[\[(]?\d{1,3}(?:,\d{3})+[\])]?")
+
+
 def _shape(text: str, side: str, reading: _Reading) -> Mapping[str, int]:
+    if reading.spaced and THOUSANDS.fullmatch(text.strip("`* ")):
+        text = text.replace(",", "")
     shape, last = axes(text), reading.last
     found: dict[str, int | None] = {}
     if side == "out" and shape and None not in shape:
