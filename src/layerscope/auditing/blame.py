@@ -134,6 +134,7 @@ def _tried(checked: Checked, part: CellPart, equation: Equation) -> Iterator[Fra
     for other in checked.layers.values():
         if abs(other.row.at - part[0]) <= NEAR:
             yield from (Fraction(fact.value) for fact in other.printed.values())
+            yield from (Fraction(fact.value) for _, fact in other.said_again)
 
 
 def _figure_at(checked: Checked, part: CellPart) -> Figure | None:

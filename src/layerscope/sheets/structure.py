@@ -217,7 +217,8 @@ def _printed(
         text = row.cells[column].text
         if plain(text) in EMPTY:
             continue
-        if row.kind in ("concat", "add") and len(axes(text)) == 1 and heading.meaning != "filters":
+        refers = row.kind in ("concat", "add") and heading.meaning in ("input", "output")
+        if refers and len(axes(text)) == 1:
             continue  # numbers of other rows
         for name, value in _sizes(heading.meaning, text, reading).items():
             at: Cells = frozenset({(row.at, column, _part(name))})
