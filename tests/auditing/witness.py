@@ -107,9 +107,7 @@ def _cell(heading: str, text: str, last: bool) -> Iterator[tuple[str, int | Rang
                 yield f"printed {COUNTS[heading]}", found
 
 
-def _shape(
-    heading: str, text: str, numbers: list[int], last: bool
-) -> Iterator[tuple[str, int]]:
+def _shape(heading: str, text: str, numbers: list[int], last: bool) -> Iterator[tuple[str, int]]:
     side = "_in" if "input" in heading else ""
     if text.lstrip("[( ").startswith(("-", "None")):
         numbers = numbers[1:] if text.lstrip("[( ").startswith("-") else numbers
@@ -186,7 +184,9 @@ def explained(one: Facts, source: Shape | None, rules: Sequence[str]) -> bool:
         [(sizes["kh"], sizes["kw"])] if "kh" in sizes and "kw" in sizes
         else [(k, k) for k in range(1, 12)] + [(1, 3), (3, 1), (1, 7), (7, 1)]
     )  # fmt: skip
-    groups = (1,) if one.kind in POOLS else tuple(dict.fromkeys((1, sizes.get("c_in", 1), 2, 4, 32)))
+    groups = (
+        (1,) if one.kind in POOLS else tuple(dict.fromkeys((1, sizes.get("c_in", 1), 2, 4, 32)))
+    )
     for (high, wide), group in product(kernels, groups):
         if not window(sizes, "h", high, one.kind in POOLS) or not window(
             sizes, "w", wide, one.kind in POOLS

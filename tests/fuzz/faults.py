@@ -218,4 +218,20 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
             "            if not runtime:\n", "            if runtime is None:\n",
         ),
     ),
+    "audit": (
+        Fault(
+            "a window that moves by 0", "sheets/structure.py",
+            "    if room < 0 or step < 1:\n", "    if room < 0:\n",
+        ),
+        Fault(
+            "numbers of any length", "documents/figures.py",
+            "    if len(digits) > LONGEST or abs(exponent) > EXPONENT:\n",
+            "    if not digits:\n",
+        ),
+        Fault(
+            "a total that is not there", "auditing/figure_equations.py",
+            "        if claim is None or claim.figure is None or share.figure is None or not total:\n",
+            "        if claim is None or claim.figure is None or share.figure is None:\n",
+        ),
+    ),
 }  # fmt: skip

@@ -223,7 +223,8 @@ def _opcodes(data: bytes) -> list[bytes]:
 
 COMPRESSIONS = (*[zipfile.ZIP_STORED] * 6, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA)
 MUTATORS: dict[str, Mutator] = {
-    "prototxt": tokens, "numbers": tokens, "budget": tokens, "times": tokens, "mat5": mat5,
+    "prototxt": tokens, "numbers": tokens, "budget": tokens, "times": tokens, "audit": tokens,
+    "mat5": mat5,
     "onnx": protobuf, "protobuf": protobuf, "safetensors": safetensors, "pickle": pickle,
     "zip": archive, "pt2": json_lines, "run_json": json_value, "hf_config": json_value,
 }  # fmt: skip

@@ -37,6 +37,8 @@ def audit_sheet(sheet: Sheet, number: int) -> tuple[AuditedTable, list[Finding]]
     rows = checked.layers
     word = "network" if _are_networks(checked) else "layer"
     network = f"{len(rows)} {word}{'' if len(rows) == 1 else 's'}" if rows else ""
+    if sheet.cut:
+        notes.append(f"only the first {len(sheet.table.rows):,} rows are checked")
     if word == "network":
         notes.append("rows are networks: figures that no other cell determines are not checked")
     audited = _audited(checked, checked.equations)

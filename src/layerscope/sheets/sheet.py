@@ -56,6 +56,7 @@ class Claim(Struct, frozen=True):
         return self.row, self.column, self.part
 
 
+MOST_ROWS = 10_000  # of a table, so that an audit takes seconds
 WHOLE = -1  # as the part of a cell: all of them
 
 
@@ -99,6 +100,7 @@ class Sheet(Struct, frozen=True):
     rows: tuple[SheetRow, ...]
     layout: tuple[RaggedRow, ...]
     blank: Blank = Blank()
+    cut: int = 0  # rows that are not read, beyond the most
 
     def column(self, meaning: Meaning) -> int | None:
         """The first column with that meaning."""
@@ -112,6 +114,10 @@ def sheet_of(table: Table) -> Sheet | None:
     if len(fact) < 2:
         return None
     width = len(headings)
+    cut = max(0, len(table.rows) - MOST_ROWS)
+    if cut:
+        gap = (*table.left_out, table.rows[MOST_ROWS].line)
+        table = replace(table, rows=table.rows[:MOST_ROWS], left_out=gap, totals=())
     rows: list[SheetRow] = []
     layout: list[RaggedRow] = []
     for row in table.rows:
@@ -140,7 +146,7 @@ def sheet_of(table: Table) -> Sheet | None:
             )
         )
     rows += _stated(table, headings, rows)
-    return Sheet(table, headings, tuple(rows), tuple(layout))
+    return Sheet(table, headings, tuple(rows), tuple(layout), cut=cut)
 
 
 def _stated(
