@@ -45,14 +45,15 @@ LARGE: dict[str, Callable[[], str]] = {
 def test_large_documents(name: str) -> None:
     text = LARGE[name]()
     before = process_time()
+    notes, refusal = [], ""
     try:
-        found = audit(text=text)
-        assert found.tables
-        cut = any("only the first" in note for table in found.tables for note in table.notes)
-        assert cut == (name == "a hundred thousand rows")
+        notes = [note for table in audit(text=text).tables for note in table.notes]
     except LayerscopeError as error:
-        assert 0 < len(str(error)) < 300
+        refusal = str(error)
     assert process_time() - before < SECONDS
+    assert len(refusal) < 300
+    cut = any("only the first" in note for note in notes)
+    assert cut == (name == "a hundred thousand rows")
 
 
 def test_memory() -> None:

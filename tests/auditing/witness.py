@@ -144,7 +144,7 @@ def steps(room: int, step: int) -> tuple[int, ...]:
 
 
 def window(sizes: dict[str, int], axis: str, kernel: int, pool: bool) -> bool:
-    """Whether a window gives the output of an axis, by what is printed of its stride and padding."""
+    """Whether a window gives the output of an axis, by the stride and padding that are printed."""
     got, out = sizes.get(f"{axis}_in"), sizes.get(axis)
     if got is None or out is None:
         return True
