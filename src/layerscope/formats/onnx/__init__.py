@@ -10,7 +10,7 @@ from layerscope.errors import FormatError, ShapeError, UsageError
 from layerscope.formats import ReadOptions
 from layerscope.formats.onnx.dtypes import FLOATS
 from layerscope.formats.onnx.input_shapes import COUNTED, GUESSES, Binding, check_kinds
-from layerscope.formats.onnx.node import GraphContext
+from layerscope.formats.onnx.node_view import GraphContext
 from layerscope.formats.onnx.reader import Assumed, Reader
 from layerscope.formats.onnx.scopes import without_trivial_scopes
 from layerscope.formats.onnx.skim import ModelProto, NodeProto, ValueInfo, model_of

@@ -8,7 +8,8 @@ from layerscope.codecs.protobuf import Wire
 from layerscope.errors import FormatError, ShapeError
 from layerscope.formats.onnx.folding.fold import constant, fold
 from layerscope.formats.onnx.import_state import ImportState
-from layerscope.formats.onnx.node import MOST_DEPTH, Converter, GraphContext, OnnxNode
+from layerscope.formats.onnx.node import Converter, OnnxNode
+from layerscope.formats.onnx.node_view import MOST_DEPTH, GraphContext
 from layerscope.formats.onnx.reasons import NO_RULES
 from layerscope.formats.onnx.roles import exporter_of
 from layerscope.formats.onnx.skim import (

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from layerscope.errors import FormatError
 from layerscope.formats.onnx.import_state import ImportState
-from layerscope.formats.onnx.node import Converter, ConverterTable, GraphContext, OnnxNode
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
+from layerscope.formats.onnx.node_view import GraphContext
 from layerscope.formats.onnx.skim import GraphProto
 from layerscope.formats.onnx.tensor_info import BodyEnv, Env, TensorInfo
 from layerscope.graph import attributes as at

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from layerscope.errors import ShapeError
 from layerscope.formats.onnx.arrays import Attrs, NotFoldable, SmallArray
 from layerscope.formats.onnx.folding import EVALUATE
-from layerscope.formats.onnx.node import LAST_OPSET, OnnxNode
+from layerscope.formats.onnx.node import OnnxNode
+from layerscope.formats.onnx.node_view import LAST_OPSET
 from layerscope.formats.onnx.skim import GraphProto, NodeProto
 from layerscope.formats.onnx.tensor_info import TensorInfo
 from layerscope.formats.onnx.tensors import numbers_of

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from layerscope.errors import ShapeError
 from layerscope.formats.onnx.converters.normalization import arrays
-from layerscope.formats.onnx.node import Converter, ConverterTable, InputId, OnnxNode
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
+from layerscope.formats.onnx.node_view import InputId
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Role
 

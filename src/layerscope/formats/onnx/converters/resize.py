@@ -8,7 +8,8 @@ from typing import Unpack
 from msgspec.structs import replace
 
 from layerscope.errors import ShapeError
-from layerscope.formats.onnx.node import Converter, ConverterTable, EstimateOptions, OnnxNode
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
+from layerscope.formats.onnx.node_view import EstimateOptions
 from layerscope.formats.onnx.tensor_info import NeedsValue
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape

@@ -5,7 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from layerscope.errors import ShapeError
-from layerscope.formats.onnx.node import Converter, ConverterTable, InputId, OnnxNode
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
+from layerscope.formats.onnx.node_view import InputId
 from layerscope.formats.onnx.tensor_info import NeedsValue
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Param, Role, Shape, elements
