@@ -230,8 +230,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
         ),
         Fault(
             "a total that is not there", "auditing/figure_equations.py",
-            "        if claim is None or claim.figure is None or share.figure is None or not total:\n",
-            "        if claim is None or claim.figure is None or share.figure is None:\n",
+            " or share.figure is None or not total:\n", " or share.figure is None:\n",
         ),
     ),
 }  # fmt: skip
