@@ -232,4 +232,19 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
             " or counted is None or not elements(first.output):\n", " or counted is None:\n",
         ),
     ),
+    "audit": (
+        Fault(
+            "a window that moves by 0", "sheets/structure.py",
+            "    if room < 0 or step < 1:\n", "    if room < 0:\n",
+        ),
+        Fault(
+            "numbers of any length", "documents/figures.py",
+            "    if len(digits) > LONGEST or abs(exponent) > EXPONENT:\n",
+            "    if not digits:\n",
+        ),
+        Fault(
+            "a total that is not there", "auditing/figure_equations.py",
+            " or share.figure is None or not total:\n", " or share.figure is None:\n",
+        ),
+    ),
 }  # fmt: skip

@@ -224,7 +224,7 @@ def _opcodes(data: bytes) -> list[bytes]:
 COMPRESSIONS = (*[zipfile.ZIP_STORED] * 6, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA)
 MUTATORS: dict[str, Mutator] = {
     "prototxt": tokens, "numbers": tokens, "budget": tokens, "times": tokens, "mat5": mat5,
-    "document": tokens,
+    "document": tokens, "audit": tokens,
     "onnx": protobuf, "protobuf": protobuf, "safetensors": safetensors, "pickle": pickle,
     "zip": archive, "pt2": json_lines, "run_json": json_value, "hf_config": json_value,
 }  # fmt: skip

@@ -256,6 +256,26 @@ def notes() -> dict[str, bytes]:
     return {**found, "table": TABLE.encode()}
 
 
+def documents() -> dict[str, bytes]:
+    """A small table in every form, with figures, formulas, percentages and a total."""
+    rows = (("conv1", "8x8x4", "(3*3*3)*4 = 108", "40%"), ("fc", "10", "2.6K", "60%"))
+    head = ("layer", "output", "params", "share")
+    lines = [head, ("---",) * 4, *rows, ("total", "", "2,668", "")]
+    pipes = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    latex = " \\\\\n".join(" & ".join(line) for line in (head, *rows))
+    cells = ["".join(f"<td>{cell}</td>" for cell in line) for line in (head, *rows)]
+    return {
+        "pipes": pipes.encode(),
+        "csv": "\n".join(",".join(f'"{c}"' for c in line) for line in (head, *rows)).encode(),
+        "latex": f"\\begin{{tabular}}{{lrrr}}\n{latex}\n\\end{{tabular}}\n".encode(),
+        "html": f"<table>{''.join(f'<tr>{line}</tr>' for line in cells)}</table>".encode(),
+        "lines": b"INPUT: [8x8x3] memory: 8*8*3=192 weights: 0\nCONV: [8x8x4] memory: 256\n",
+        "text": b"Layer (type)  Output Shape  Param #\n=====\nConv2d-1  [-1, 4, 8, 8]  112\n"
+        b"ReLU-2  [-1, 4, 8, 8]  0\n=====\nTotal params: 112\n",
+        "field": b"| layer | k,p,s | rf | jump |\n|-|-|-|-|\n| conv | 3,1,2 | 3 | 2 |\n",
+    }
+
+
 def _written(write: Callable[[Path], object]) -> bytes:
     """What a writer of files writes."""
     with tempfile.TemporaryDirectory() as folder:
@@ -268,7 +288,7 @@ SEEDS: dict[str, Callable[[], dict[str, bytes]]] = {
     "prototxt": texts, "protobuf": messages, "onnx": models, "mat5": matlab, "safetensors": arrays,
     "pickle": pickles, "zip": archives, "pt2": programs, "run_json": runs, "hf_config": configs,
     "numbers": numbers, "budget": budgets, "times": times,
-    "document": notes,
+    "document": notes, "audit": documents,
 }  # fmt: skip
 
 

@@ -22,7 +22,10 @@ from typing import Any
 import msgspec
 
 from layerscope.api.networks import analyze, load
+from layerscope.auditing.document import audit_text
+from layerscope.auditing.fix import fix
 from layerscope.cli.network import parse_dims
+from layerscope.documents.reader import BREAK
 from layerscope.documents.reader import load as load_text
 from layerscope.errors import LayerscopeError
 from layerscope.export import report_file, run_json
@@ -296,6 +299,22 @@ def fuzz_document(data: bytes) -> None:
     _read(data, ".md", read)
 
 
+def fuzz_audit(data: bytes) -> None:
+    """Read the bytes as a document, audit and correct its tables, and print what is found."""
+
+    def read(path: str) -> None:
+        text = load_text(path)
+        found = audit_text(text, "document")
+        lines = len(BREAK.split(text))
+        assert all(1 <= finding.line <= lines for finding in found.findings), "no such line"
+        for form in ("text", "markdown", "csv", "latex", "html", "json"):
+            getattr(found, f"to_{form}")()
+        if found.findings:
+            assert fix(text, "document").text.count("\n") == text.count("\n"), "other lines"
+
+    _read(data, ".md", read)
+
+
 def _report() -> Any:
     if not _REPORTS:
         _REPORTS.append(analyze("lenet5"))
@@ -333,5 +352,5 @@ TARGETS = {
     "prototxt": fuzz_prototxt, "protobuf": fuzz_protobuf, "onnx": fuzz_onnx, "mat5": fuzz_mat5,
     "safetensors": fuzz_safetensors, "pickle": fuzz_pickle, "zip": fuzz_zip, "pt2": fuzz_pt2,
     "run_json": fuzz_run_json, "hf_config": fuzz_hf_config, "numbers": fuzz_numbers,
-    "budget": fuzz_budget, "times": fuzz_times, "document": fuzz_document,
+    "budget": fuzz_budget, "times": fuzz_times, "document": fuzz_document, "audit": fuzz_audit,
 }  # fmt: skip

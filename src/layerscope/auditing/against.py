@@ -12,10 +12,11 @@ from math import prod
 from msgspec import Struct
 from msgspec.structs import replace
 
-from layerscope.auditing.check import FOOTNOTE, TRUSTED, USUALLY_FILLED, audit_sheet
+from layerscope.auditing.check import FOOTNOTE, USUALLY_FILLED, audit_sheet
 from layerscope.auditing.figure_equations import text_of
 from layerscope.auditing.findings import AuditedColumn, AuditedTable, Finding
 from layerscope.auditing.network import NetworkLayer, aligned, layers_of_network
+from layerscope.auditing.state import TRUSTED
 from layerscope.documents.figures import RULES
 from layerscope.documents.figures import Rule as Rounding
 from layerscope.documents.headings import Meaning

@@ -6,153 +6,61 @@ import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from msgspec import Struct
-
-from layerscope.auditing.conventions import ColumnConvention, choose
-from layerscope.auditing.equations import Equation, Suspect, suspects
-from layerscope.auditing.field_equations import field_equations
-from layerscope.auditing.figure_equations import figure_equations, share_equations, text_of
+from layerscope.auditing.blame import blamed
+from layerscope.auditing.conventions import ColumnConvention
+from layerscope.auditing.equations import Equation, Suspect
+from layerscope.auditing.figure_equations import text_of
 from layerscope.auditing.findings import AuditedColumn, AuditedTable, Finding, FindingKind
-from layerscope.auditing.shape_equations import shape_equations
+from layerscope.auditing.state import SUMMED, Checked, Key, checked_sheet, counts_of
 from layerscope.auditing.totals import TotalCheck, check_plain_total, check_total
 from layerscope.documents.figures import RULES
-from layerscope.documents.headings import Meaning
-from layerscope.sheets.attach import attach
-from layerscope.sheets.corrections import Renamed, correct_kinds
-from layerscope.sheets.kernels import infer
 from layerscope.sheets.kinds import plain
 from layerscope.sheets.sheet import EMPTY, Claim, Sheet
-from layerscope.sheets.structure import AXIS_PARTS, CellPart, RowLayer, layers_of, without
+from layerscope.sheets.structure import AXIS_PARTS, CellPart, RowLayer, without
 
-Key = tuple[Meaning, str]  # of a column: its meaning, and its heading unless labels say the meaning
-COUNTED = ("params", "weights", "macs", "flops", "madds", "memory", "activations")
-SUMMED = (*COUNTED, "read", "written", "traffic", "time")  # a total is a sum
-TRUSTED = 2  # a convention is stated if it explains at least one figure in so many
 FOOTNOTE = re.compile(
     r"\d\s*\$?\s*\^?\s*\{?\\?[*†‡]\}?\s*\$?\s*$"
 )  # the document states an exception
 USUALLY_FILLED = 60  # per cent of the rows of a kind, for a blank to be missing
 
 
-class _Checked(Struct):
-    """A sheet on the way: its layers, columns and conventions."""
-
-    sheet: Sheet
-    number: int
-    layers: dict[int, RowLayer]
-    columns: dict[Key, list[Claim]]
-    conventions: dict[Key, ColumnConvention]
-    renamed: list[Renamed]
-
-
 def audit_sheet(sheet: Sheet, number: int) -> tuple[AuditedTable, list[Finding]]:
     """The conventions and findings of a table; `number` counts the tables of the document."""
-    rows = layers_of(sheet)
-    renamed = list(correct_kinds(rows))
-    layers = {layer.row.at: layer for layer in rows}
-    columns = _columns(sheet)
-    batch = _batch(columns, layers)
-    infer(rows, batch, branched=attach(rows))
-    conventions = {
-        key: found
-        for key, claims in columns.items()
-        if (found := choose(_counts(claims), layers, batch)) is not None and _trusted(found)
-    }
-    checked = _Checked(sheet, number, layers, columns, conventions, renamed)
-    equations = list(_equations(checked, rows))
-    broken = list(suspects(equations))
+    checked = checked_sheet(sheet, number)
+    broken = blamed(checked)
     findings = [
         *_layout(checked), *_headings(checked), *_names(checked), *_figures(checked, broken),
         *_formats(checked), *_missing(checked),
     ]  # fmt: skip
     totals, notes = _totals(checked)
     listed = sorted([*findings, *totals], key=lambda f: (f.line, f.column))
-    network = f"{len(rows)} {'layer' if len(rows) == 1 else 'layers'}" if rows else ""
-    audited = _audited(checked, equations)
+    rows = checked.layers
+    word = "network" if _are_networks(checked) else "layer"
+    network = f"{len(rows)} {word}{'' if len(rows) == 1 else 's'}" if rows else ""
+    if sheet.cut:
+        notes.append(f"only the first {len(sheet.table.rows):,} rows are checked")
+    if word == "network":
+        notes.append("rows are networks: figures that no other cell determines are not checked")
+    audited = _audited(checked, checked.equations)
     return AuditedTable(sheet.table.line, network, audited, tuple(notes)), listed
 
 
-def _trusted(convention: ColumnConvention) -> bool:
-    return convention.explained > 0 and convention.explained * TRUSTED >= convention.of
+def _are_networks(checked: Checked) -> bool:
+    """Whether rows are networks: by a heading, and because none is a layer."""
+    named = any(heading and heading.meaning == "model" for heading in checked.sheet.headings)
+    return named and all(layer.kind == "unknown" for layer in checked.layers.values())
 
 
-def _columns(sheet: Sheet) -> dict[Key, list[Claim]]:
-    found: dict[Key, list[Claim]] = {}
-    for row in sheet.rows:
-        for claim in row.claims:
-            key = (claim.meaning, "" if claim.labelled else claim.heading.text)
-            found.setdefault(key, []).append(claim)
-    return found
-
-
-def _counts(claims: Sequence[Claim]) -> list[Claim]:
-    return [c for c in claims if c.figure is None or c.figure.unit != "%"]
-
-
-def _batch(columns: dict[Key, list[Claim]], layers: dict[int, RowLayer]) -> int:
-    """The batch that the activations of a table count."""
-    for (meaning, _), claims in columns.items():
-        if meaning in ("activations", "memory"):
-            found = choose(claims, layers)
-            if found is not None and _trusted(found):
-                return found.batch
-    return 1
-
-
-def _equations(checked: _Checked, rows: Sequence[RowLayer]) -> Iterator[Equation]:
-    yield from shape_equations(rows)
-    fields = field_equations(checked.columns, rows)
-    if sum(e.holds for e in fields) * 10 >= len(fields) * 5:
-        yield from fields
-    for key, claims in checked.columns.items():
-        convention = checked.conventions.get(key)
-        if convention is not None:
-            yield from figure_equations(_counts(claims), checked.layers, convention)
-        shares = [
-            c
-            for c in claims
-            if c.figure is not None and (c.figure.unit == "%" or key[0] == "share")
-        ]
-        if shares:
-            yield from _shares(checked, key, shares)
-
-
-def _shares(checked: _Checked, key: Key, claims: list[Claim]) -> Iterator[Equation]:
-    """Equations of percentages, of the column that explains most of them."""
-    best: list[Equation] = []
-    for other, convention in checked.conventions.items():
-        if other[0] not in COUNTED or (key[0] != "share" and other[0] != key[0]):
-            continue
-        figures = _counts(checked.columns[other])
-        total = _total_of(checked, figures, convention)
-        found = list(share_equations(claims, figures, total, convention))
-        if sum(e.holds for e in found) > sum(e.holds for e in best):
-            best = found
-    if sum(e.holds for e in best) * TRUSTED >= len(best):
-        yield from best
-
-
-def _total_of(
-    checked: _Checked, figures: Sequence[Claim], convention: ColumnConvention
-) -> Fraction:
-    """The printed total of a column, else the sum of its figures."""
-    printed = [c.figure for c in figures if checked.sheet.rows[c.row].kind == "total" and c.figure]
-    if printed:
-        return printed[0].value(convention.base)
-    rows = [c.figure for c in figures if c.row in checked.layers and c.figure]
-    return sum((figure.value(convention.base) for figure in rows), Fraction())
-
-
-def _label(checked: _Checked, row: int) -> str:
+def _label(checked: Checked, row: int) -> str:
     return checked.sheet.rows[row].label
 
 
-def _heading(checked: _Checked, column: int) -> str:
+def _heading(checked: Checked, column: int) -> str:
     cells = checked.sheet.table.heading.cells
     return cells[column].text if column < len(cells) else ""
 
 
-def _layout(checked: _Checked) -> Iterator[Finding]:
+def _layout(checked: Checked) -> Iterator[Finding]:
     for row in checked.sheet.layout:
         few = "too few" if row.cells < row.expected else "too many"
         yield Finding(
@@ -161,7 +69,7 @@ def _layout(checked: _Checked) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _headings(checked: _Checked) -> Iterator[Finding]:
+def _headings(checked: Checked) -> Iterator[Finding]:
     for (_, text), convention in checked.conventions.items():
         heading = convention.heading
         if (
@@ -178,7 +86,7 @@ def _headings(checked: _Checked) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _names(checked: _Checked) -> Iterator[Finding]:
+def _names(checked: Checked) -> Iterator[Finding]:
     for renamed in checked.renamed:
         row = checked.sheet.rows[renamed.row]
         column = next(n for n, cell in enumerate(row.cells) if cell.text == row.named)
@@ -189,7 +97,7 @@ def _names(checked: _Checked) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _figures(checked: _Checked, broken: Sequence[Suspect]) -> Iterator[Finding]:
+def _figures(checked: Checked, broken: Sequence[Suspect]) -> Iterator[Finding]:
     for suspect in broken:
         row, column, _ = suspect.parts[0]
         cell = checked.sheet.rows[row].cells[column]
@@ -211,14 +119,14 @@ def _figures(checked: _Checked, broken: Sequence[Suspect]) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _claim_at(checked: _Checked, cell_part: CellPart) -> Claim | None:
+def _claim_at(checked: Checked, cell_part: CellPart) -> Claim | None:
     """The figure of a cell, of one label if it has several."""
     row, column, part = cell_part
     found = [c for c in checked.sheet.rows[row].claims if c.column == column]
     return next((c for c in found if part in (c.part, *AXIS_PARTS.values())), None)
 
 
-def _expected(checked: _Checked, suspect: Suspect, claim: Claim | None) -> str:
+def _expected(checked: Checked, suspect: Suspect, claim: Claim | None) -> str:
     """What a cell that says sizes would be by the other cells of its row and the row above."""
     cell_part = suspect.parts[0]
     layer = checked.layers.get(cell_part[0])
@@ -242,7 +150,7 @@ def _expected(checked: _Checked, suspect: Suspect, claim: Claim | None) -> str:
     )
 
 
-def _kind(checked: _Checked, claim: Claim | None, equation: Equation) -> tuple[FindingKind, str]:
+def _kind(checked: Checked, claim: Claim | None, equation: Equation) -> tuple[FindingKind, str]:
     """Whether a wrong figure is only in another unit."""
     if claim is None or claim.figure is None or equation.number is None:
         return "figure", equation.reason
@@ -258,7 +166,7 @@ def _kind(checked: _Checked, claim: Claim | None, equation: Equation) -> tuple[F
     return "figure", equation.reason
 
 
-def _formats(checked: _Checked) -> Iterator[Finding]:
+def _formats(checked: Checked) -> Iterator[Finding]:
     for claims in checked.columns.values():
         given = [c for c in claims if c.figure is not None]
         commas = [c for c in given if c.figure is not None and c.figure.decimal_comma]
@@ -278,20 +186,20 @@ def _formats(checked: _Checked) -> Iterator[Finding]:
                 )
 
 
-def _where(checked: _Checked, claim: Claim) -> tuple[int, int, str, str]:
+def _where(checked: Checked, claim: Claim) -> tuple[int, int, str, str]:
     """Table, line, row and column of a figure, as a finding names them."""
     label, heading = _label(checked, claim.row), _heading(checked, claim.column)
     return checked.number, claim.cell.line, label, heading
 
 
-def _format(checked: _Checked, claim: Claim, expected: str, reason: str) -> Finding:
+def _format(checked: Checked, claim: Claim, expected: str, reason: str) -> Finding:
     return Finding(
         *_where(checked, claim),
         "format", claim.cell.text, expected, reason,
     )  # fmt: skip
 
 
-def _missing(checked: _Checked) -> Iterator[Finding]:
+def _missing(checked: Checked) -> Iterator[Finding]:
     """Cells that are empty where those of their kind are filled."""
     for (meaning, heading), claims in checked.columns.items():
         if not heading or (meaning, heading) not in checked.conventions:
@@ -307,7 +215,7 @@ def _missing(checked: _Checked) -> Iterator[Finding]:
                 yield _blank(checked, by_row[row])
 
 
-def _blank(checked: _Checked, claim: Claim) -> Finding:
+def _blank(checked: Checked, claim: Claim) -> Finding:
     key = (claim.meaning, claim.heading.text)
     convention, layer = checked.conventions.get(key), checked.layers[claim.row]
     number: Fraction | None = convention.count(layer) if convention else None
@@ -319,7 +227,7 @@ def _blank(checked: _Checked, claim: Claim) -> Finding:
     )  # fmt: skip
 
 
-def _totals(checked: _Checked) -> tuple[list[Finding], list[str]]:
+def _totals(checked: Checked) -> tuple[list[Finding], list[str]]:
     """Findings and notes about the rows of totals."""
     findings, notes = [], []
     for key, claims in checked.columns.items():
@@ -347,8 +255,8 @@ def _totals(checked: _Checked) -> tuple[list[Finding], list[str]]:
     return findings, notes
 
 
-def _total(checked: _Checked, key: Key, claim: Claim) -> TotalCheck:
-    convention, column = checked.conventions.get(key), _counts(checked.columns[key])
+def _total(checked: Checked, key: Key, claim: Claim) -> TotalCheck:
+    convention, column = checked.conventions.get(key), counts_of(checked.columns[key])
     if convention is not None:
         return check_total(claim, column, checked.layers, convention)
     if key[0] in SUMMED:
@@ -363,7 +271,7 @@ FOLLOWS = {
 }  # fmt: skip
 
 
-def _audited(checked: _Checked, equations: Sequence[Equation]) -> tuple[AuditedColumn, ...]:
+def _audited(checked: Checked, equations: Sequence[Equation]) -> tuple[AuditedColumn, ...]:
     found = []
     of_cell = {equation.target: equation.holds for equation in equations}
     for key, claims in checked.columns.items():

@@ -9,6 +9,7 @@ from itertools import product
 from math import prod
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerscope.documents.figures import RULES, Figure
 from layerscope.documents.figures import Rule as Rounding
@@ -20,6 +21,7 @@ from layerscope.sheets.structure import RowLayer
 
 MANY_PARTS = 10**9  # of a step: what is cut off is less than one
 MANY = 5  # rows from which on one rule for a kind that is not named is believed
+FEW = 4  # figures with a prefix, below which they show no base or rounding
 SAMPLE = 120  # rows by which a convention is chosen
 
 
@@ -35,6 +37,8 @@ class ColumnConvention(Struct, frozen=True):
     rounding: Rounding = "round"
     explained: int = 0
     of: int = 0
+    written: int = FEW  # explained figures with a prefix, which show base and rounding
+    settled: bool = True  # every kind has a figure that its rule explains
 
     def count(self, layer: RowLayer) -> Fraction | None:
         """The figure of a layer by this convention, in the unit of the heading."""
@@ -46,6 +50,10 @@ class ColumnConvention(Struct, frozen=True):
 
     def explains(self, figure: Figure, number: Fraction) -> bool:
         """Whether a figure is how this convention prints a number."""
+        if self.written < FEW and figure.power:
+            return any(
+                figure.stands_for(number, base, how) for base in (1000, 1024) for how in RULES[:2]
+            )
         return figure.stands_for(number, self.base, self.rounding)
 
     def text(self) -> str:
@@ -88,7 +96,18 @@ def choose(
             )
             if best is None or found.explained > best.explained:
                 best = found
-    return best
+    return None if best is None else replace(best, written=_written(best, given))
+
+
+def _written(convention: ColumnConvention, given: Sequence[tuple[RowLayer, Figure]]) -> int:
+    """How many figures with a prefix a convention explains."""
+    found = 0
+    for layer, figure in given:
+        number = convention.count(layer) if figure.power else None
+        found += number is not None and figure.stands_for(
+            number, convention.base, convention.rounding
+        )
+    return found
 
 
 # kind -> its rows in the sample, and the counts of these rows by each rule
@@ -135,6 +154,7 @@ def _with_rules(
     """The convention with the best rule for each kind of layer."""
     by_kind: dict[Kind, Rule] = {}
     explained = of = 0
+    settled = True
     for kind, (rows, ways) in counted.items():
         best, score = None, -1
         for rule, counts in ways:
@@ -147,9 +167,10 @@ def _with_rules(
         if best is None or (kind == "unknown" and score * 10 < max(len(rows), MANY) * 9):
             continue  # rows of several kinds, whose shapes are no parameters
         by_kind[kind] = best[0]
+        settled = settled and score > 0
         explained += score
         of += sum(count is not None for count in best[1])
     return ColumnConvention(
         convention.heading, convention.meaning, by_kind, convention.factor, convention.batch,
-        convention.base, convention.rounding, explained, of,
+        convention.base, convention.rounding, explained, of, settled=settled,
     )  # fmt: skip

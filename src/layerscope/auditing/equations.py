@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 from msgspec import Struct
@@ -21,7 +21,9 @@ class Equation(Struct, frozen=True):
     reason: str
     number: Fraction | None = None  # the expected figure
     copied: bool = False  # one cell repeats another: if it holds, it speaks for neither
+    follows: bool = False  # it adds to the row above: what follows from a mistake speaks not for it
     group: str = ""  # equations of one group, such as height and width of a window, count once
+    holds_with: Callable[[CellPart, Fraction], bool | None] | None = None  # another value in a cell
 
 
 class Suspect(Struct, frozen=True):

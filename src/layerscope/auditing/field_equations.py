@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from msgspec import Struct
 
 from layerscope.auditing.equations import Equation
 from layerscope.documents.headings import Meaning
-from layerscope.sheets.sheet import Claim
-from layerscope.sheets.structure import Cells, RowLayer
+from layerscope.sheets.kinds import SAME_SHAPE
+from layerscope.sheets.sheet import WHOLE, Claim
+from layerscope.sheets.structure import CellPart, Cells, RowLayer
+from layerscope.sheets.windows import span_of
 
+MOST_ROWS = 2_000  # above a row
 Columns = Mapping[tuple[Meaning, str], Sequence[Claim]]
 
 
@@ -56,33 +59,102 @@ def _starts(layer: RowLayer, field: _Field) -> Equation | None:
 
 def _of_row(layer: RowLayer, field: _Field, windowed: RowLayer) -> Iterator[Equation]:
     """The equations of one row, by the window of that row or of the one above."""
-    jump, of_jump = _above(layer, field.jump, 1)
+    jump, of_jump = _above(layer, field.jump, 1) if field.jump else _strides(layer)
     size, of_size = _above(layer, field.size, 1)
     offset, of_offset = _above(layer, field.offset, 1)
     kernel = windowed.sizes.get("kh")
     stride, pad = windowed.sizes.get("sh"), windowed.sizes.get("ph")
     if kernel is not None and size is not None and jump is not None:
-        number = size + (kernel.value - 1) * jump
-        reason = f"{size} + ({kernel.value} - 1) x {jump}"
-        yield from _equation(field.size, layer, kernel.cells | of_size | of_jump, number, reason)
-    if stride is not None and jump is not None:
+        span, of_span = span_of(windowed, "h") - 1, kernel.cells | windowed.cells("dh")
+        reason = f"{size} + ({span + 1} - 1) x {jump}"
+        terms = _Terms((of_size, of_jump, of_span), (size, jump, span + 1), _sized)
+        yield from _equation(field.size, layer, terms, reason)
+    if stride is not None and jump is not None and field.jump:
         reason = f"{jump} x stride {stride.value}"
-        yield from _equation(field.jump, layer, stride.cells | of_jump, jump * stride.value, reason)
+        terms = _Terms((of_jump, stride.cells), (jump, stride.value), _stepped)
+        yield from _equation(field.jump, layer, terms, reason)
     if kernel and pad and offset is not None and jump is not None:
-        number = offset + (Fraction(kernel.value - 1, 2) - pad.value) * jump
         reason = f"{offset} + (({kernel.value} - 1) / 2 - {pad.value}) x {jump}"
-        cells = kernel.cells | pad.cells | of_offset | of_jump
-        yield from _equation(field.offset, layer, cells, number, reason)
+        terms = _Terms(
+            (of_offset, of_jump, kernel.cells, pad.cells),
+            (offset, jump, kernel.value, pad.value), _moved,
+        )  # fmt: skip
+        yield from _equation(field.offset, layer, terms, reason)
+
+
+def _sized(size: Fraction, jump: Fraction, kernel: Fraction) -> Fraction:
+    return size + (kernel - 1) * jump
+
+
+def _stepped(jump: Fraction, stride: Fraction) -> Fraction:
+    return jump * stride
+
+
+def _moved(offset: Fraction, jump: Fraction, kernel: Fraction, pad: Fraction) -> Fraction:
+    return offset + ((kernel - 1) / 2 - pad) * jump
+
+
+class _Terms(Struct, frozen=True):
+    """What a figure follows from: the cells of each term, its value, and how they give it."""
+
+    cells: tuple[Cells, ...]
+    values: tuple[Fraction | int, ...]
+    give: Callable[..., Fraction]
+
+    def number(self) -> Fraction:
+        """The figure that follows."""
+        return self.give(*map(Fraction, self.values))
+
+    def with_value(self, part: CellPart, value: Fraction) -> Fraction | None:
+        """The figure that follows from another value in a cell; None if no term is that cell."""
+        values = [
+            value if cells and all(_is_same(cell, part) for cell in cells) else Fraction(now)
+            for cells, now in zip(self.cells, self.values, strict=True)
+        ]
+        return self.give(*values) if values != list(map(Fraction, self.values)) else None
+
+
+def _is_same(cell: CellPart, part: CellPart) -> bool:
+    return cell == part or (part[2] == WHOLE and cell[:2] == part[:2])
+
+
+def _strides(layer: RowLayer) -> tuple[Fraction | None, Cells]:
+    """The jump before a layer, from the strides of all rows that lead to it.
+
+    Where it is not printed, a wrong field is likelier than a stride that all rows below use.
+    """
+    jump, row = 1, layer.before
+    for _ in range(MOST_ROWS):
+        if row is None or row.kind == "input":
+            return Fraction(jump), frozenset()
+        stride = row.sizes.get("sh")
+        if stride is not None:
+            jump *= stride.value
+        elif row.kind not in SAME_SHAPE and "kh" in row.sizes:
+            break
+        row = row.before
+    return None, frozenset()
 
 
 def _equation(
-    column: dict[int, Claim], layer: RowLayer, cells: Cells, number: Fraction, reason: str
+    column: dict[int, Claim], layer: RowLayer, terms: _Terms, reason: str
 ) -> Iterator[Equation]:
     claim = column.get(layer.row.at)
-    if claim is not None and claim.figure is not None:
-        text = str(number) if number.denominator == 1 else str(float(number))
-        holds = claim.figure.value() == number
-        yield Equation(cells | {claim.cell_part}, holds, claim.cell_part, text, reason)
+    if claim is None or claim.figure is None:
+        return
+    number, own, now = terms.number(), claim.cell_part, claim.figure.value()
+
+    def holds_with(part: CellPart, value: Fraction) -> bool | None:
+        if part == own:
+            return value == number
+        other = terms.with_value(part, value)
+        return None if other is None else other == now
+
+    text = str(number) if number.denominator == 1 else str(float(number))
+    cells = frozenset({own}).union(*terms.cells)
+    yield Equation(
+        cells, now == number, own, text, reason, number, follows=True, holds_with=holds_with
+    )
 
 
 def _by_row(columns: Columns, meaning: Meaning) -> dict[int, Claim]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 
 from layerscope.auditing.conventions import ColumnConvention
 from layerscope.auditing.equations import Equation
-from layerscope.documents.figures import RULES
+from layerscope.documents.figures import RULES, Figure
 from layerscope.documents.figures import Rule as Rounding
 from layerscope.sheets.sheet import Claim
-from layerscope.sheets.structure import RowLayer
+from layerscope.sheets.structure import CellPart, RowLayer, with_value
 
 
 def figure_equations(
@@ -33,7 +34,31 @@ def figure_equations(
         if holds and len({cell[:2] for cell in cells}) == 1:
             continue  # the sizes come from this very cell
         reason = f"{rule.says}: {_sizes(layer, rule.uses)}" if rule.uses else "it has none"
-        yield Equation(cells, holds, claim.cell_part, text_of(exact), reason, number)
+        yield Equation(
+            cells, holds, claim.cell_part, text_of(exact), reason, number,
+            holds_with=_another(claim, figure, layer, convention),
+        )  # fmt: skip
+
+
+def _another(
+    claim: Claim, figure: Figure, layer: RowLayer, convention: ColumnConvention
+) -> Callable[[CellPart, Fraction], bool | None]:
+    """Whether the figure follows from the sizes if a part of a cell had another value."""
+
+    def holds(part: CellPart, value: Fraction) -> bool | None:
+        if part == claim.cell_part:
+            number = convention.count(layer)
+            return number is not None and abs(number - value) <= _step(figure, convention)
+        changed = with_value(layer, part, int(value))
+        number = convention.count(changed) if changed is not None else None
+        return None if number is None else convention.explains(figure, number)
+
+    return holds
+
+
+def _step(figure: Figure, convention: ColumnConvention) -> Fraction:
+    low, high = figure.interval(convention.base, convention.rounding)
+    return high - low
 
 
 def share_equations(
@@ -54,7 +79,19 @@ def share_equations(
         percent = 100 * exact / total
         reason = f"{text_of(exact)} of {text_of(total)}"
         cells = frozenset({share.cell_part, claim.cell_part})
-        yield Equation(cells, holds, share.cell_part, f"{float(percent):.2f}%", reason, percent)
+        yield Equation(
+            cells, holds, share.cell_part, f"{float(percent):.2f}%", reason, percent,
+            holds_with=partial(_share_with, share, claim, total),
+        )  # fmt: skip
+
+
+def _share_with(
+    share: Claim, claim: Claim, total: Fraction, part: CellPart, value: Fraction
+) -> bool | None:
+    if part != claim.cell_part:
+        return None
+    percent = 100 * value / total
+    return any(_meets(share, percent, percent, how) for how in RULES[:2])
 
 
 def _meets(share: Claim, least: Fraction, most: Fraction, how: Rounding) -> bool:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from functools import partial
 from math import prod
 
 from layerscope.auditing.equations import Equation
 from layerscope.sheets.kinds import POOLS, SAME_SHAPE
-from layerscope.sheets.structure import RowLayer
+from layerscope.sheets.shapes import axes
+from layerscope.sheets.sheet import WHOLE
+from layerscope.sheets.structure import CellPart, RowLayer, SizeFact, with_value
 from layerscope.sheets.windows import (
     Habit,
     padding_habit,
@@ -35,7 +39,7 @@ def shape_equations(layers: Sequence[RowLayer]) -> Iterator[Equation]:
             yield from _windows(layer, habit, by_kernel)
         if layer.kind in SAME_SHAPE:
             yield from _unchanged(layer, "chw")
-        elif layer.kind in POOLS:
+        elif layer.kind in (*POOLS, "global_pool"):
             yield from _unchanged(layer, "c")
         elif layer.kind == "flatten":
             yield from _flattened(layer)
@@ -55,7 +59,9 @@ def _squares(layers: Sequence[RowLayer]) -> Iterator[Equation]:
         found = []
         for layer in layers:
             one, two = layer.printed.get(high), layer.printed.get(wide)
-            if one is None or two is None or not one.cells or one.cells == two.cells:
+            if one is None or two is None or not one.cells or not two.cells:
+                continue
+            if one.cells == two.cells:
                 continue
             if layer.kind in ("flatten", "unknown", "fc"):
                 continue
@@ -63,7 +69,15 @@ def _squares(layers: Sequence[RowLayer]) -> Iterator[Equation]:
             reason = f"height {one.value} and width {two.value}, equal in the other rows"
             equal = one.value == two.value
             found.append(
-                Equation(one.cells | two.cells, equal, target, str(one.value), reason, copied=True)
+                Equation(
+                    one.cells | two.cells,
+                    equal,
+                    target,
+                    str(one.value),
+                    reason,
+                    copied=True,
+                    holds_with=_equal(one, two),
+                )
             )
         if len(found) >= SQUARES and sum(e.holds for e in found) * 10 >= len(found) * 9:
             yield from found
@@ -90,8 +104,9 @@ def _said_twice(layer: RowLayer) -> Iterator[Equation]:
         (target,) = fact.cells
         reason = f"another cell of the row says {first.value}"
         yield Equation(
-            first.cells | fact.cells, first.value == fact.value, target, str(first.value), reason
-        )
+            first.cells | fact.cells, first.value == fact.value, target, str(first.value), reason,
+            holds_with=_equal(first, fact),
+        )  # fmt: skip
 
 
 def _chain(layer: RowLayer, before: RowLayer, outputs: set[tuple[int, ...]]) -> Iterator[Equation]:
@@ -116,8 +131,9 @@ def _chain(layer: RowLayer, before: RowLayer, outputs: set[tuple[int, ...]]) -> 
             (target,) = fact.cells
             reason = f"the row above gives {given.value}"
             yield Equation(
-                given.cells | fact.cells, holds, target, str(given.value), reason, copied=True
-            )
+                given.cells | fact.cells, holds, target, str(given.value), reason, copied=True,
+                holds_with=_equal(given, fact),
+            )  # fmt: skip
 
 
 def _windows(layer: RowLayer, habit: Habit, pools_by_kernel: bool) -> Iterator[Equation]:
@@ -134,19 +150,47 @@ def _windows(layer: RowLayer, habit: Habit, pools_by_kernel: bool) -> Iterator[E
         step = stride.value if stride else kernel.value if layer.kind in POOLS else 1
         text = f"a kernel of {kernel.value} with stride {step} on {size.value} gives {found[0]}"
         cells = layer.cells(f"{axis}in", f"s{axis}", f"p{axis}") | out.cells
-        if f"p{axis}" in layer.sizes or layer.kind in POOLS:
-            cells |= kernel.cells  # else the padding was chosen to fit the kernel
         weak = out.value not in found and (not stride or f"p{axis}" not in layer.sizes)
         holds = out.value in found or (weak and out.value in sizes_left_open(layer, axis))
+        if not holds or f"p{axis}" in layer.sizes or layer.kind in POOLS:
+            cells |= kernel.cells  # else the padding was chosen to fit the kernel
         yield Equation(
-            cells, holds, target, str(found[0]), text, copied=weak, group=f"window {layer.row.at}"
-        )
+            cells, holds, target, str(found[0]), text, copied=weak, group=f"window {layer.row.at}",
+            holds_with=partial(_window_with, layer, axis, habit, pools_by_kernel),
+        )  # fmt: skip
+
+
+def _equal(one: SizeFact, two: SizeFact) -> Callable[[CellPart, Fraction], bool | None]:
+    """Whether two sizes are equal if a part of a cell had another value."""
+
+    def holds(part: CellPart, value: Fraction) -> bool | None:
+        sizes = [
+            value if _says(fact, part) else fact.value if part not in fact.cells else None
+            for fact in (one, two)
+        ]
+        return None if None in sizes else sizes[0] == sizes[1]
+
+    return holds
+
+
+def _says(fact: SizeFact, part: CellPart) -> bool:
+    return all(c == part or (part[2] == WHOLE and c[:2] == part[:2]) for c in fact.cells)
+
+
+def _window_with(
+    layer: RowLayer, axis: str, habit: Habit, by_kernel: bool, part: CellPart, value: Fraction
+) -> bool | None:
+    changed = with_value(layer, part, int(value))
+    if changed is None:
+        return None
+    found = window_sizes(changed, axis, habit, by_kernel)
+    return changed.sizes[f"{axis}out"].value in found if found else None
 
 
 def _unchanged(layer: RowLayer, axes: str) -> Iterator[Equation]:
     shape, flat = layer.get("cin", "hin", "win"), layer.get("cout", "hout", "wout")
-    if shape is not None and flat == (prod(shape), 1, 1):
-        return  # flattened on the way
+    if shape is not None and (flat == (prod(shape), 1, 1) or _is_pooled(layer, shape)):
+        return  # flattened, or pooled over all positions, by what has no row
     for axis in axes:
         out, size = layer.printed.get(f"{axis}out"), layer.sizes.get(f"{axis}in")
         if out is None or size is None or not out.cells or out.cells == size.cells:
@@ -155,8 +199,17 @@ def _unchanged(layer: RowLayer, axes: str) -> Iterator[Equation]:
         reason = f"a {layer.kind.replace('_', ' ')} keeps the {size.value} of its input"
         yield Equation(
             out.cells | size.cells, out.value == size.value, target, str(size.value), reason,
-            group=f"keeps {layer.row.at}",
+            group=f"keeps {layer.row.at}", holds_with=_equal(size, out),
         )  # fmt: skip
+
+
+def _is_pooled(layer: RowLayer, shape: tuple[int, ...]) -> bool:
+    """Whether the output is one number per channel, and its cell has no spatial axes."""
+    out = layer.printed.get("hout")
+    if layer.get("cout", "hout", "wout") != (shape[0], 1, 1) or out is None or not out.cells:
+        return False
+    (row, column, _), *_ = out.cells
+    return row == layer.row.at and len(axes(layer.row.cells[column].text)) == 1
 
 
 def _flattened(layer: RowLayer) -> Iterator[Equation]:

@@ -39,7 +39,10 @@ def check_total(
     full = _sum(counts, without_input=False)
     sums = [s for s in (full, _sum(counts, without_input=True)) if s is not None]
     printed = _printed_sum(column, layers, convention)
-    by_network = any(_stands(figure, s, convention) for s in sums)
+    mended = _printed_sum(column, layers, convention, mended=True)
+    by_network = any(_stands(figure, s, convention) for s in sums) or (
+        mended is not None and mended != printed and _overlaps(figure, mended, convention)
+    )
     by_cells = printed is not None and _overlaps(figure, printed, convention)
     if by_network:
         return TotalCheck(
@@ -89,15 +92,23 @@ def _sum(
 
 
 def _printed_sum(
-    column: Sequence[Claim], layers: dict[int, RowLayer], convention: ColumnConvention
+    column: Sequence[Claim],
+    layers: dict[int, RowLayer],
+    convention: ColumnConvention,
+    *,
+    mended: bool = False,
 ) -> tuple[Fraction, Fraction] | None:
-    """What the printed figures can add up to."""
+    """What the printed figures can add up to; `mended`, with the right ones for those wrong."""
     low = high = Fraction()
     for claim in column:
         if claim.row not in layers or claim.figure is None:
             continue
         if claim.figure.unit == "%":
             return None
+        count = convention.count(layers[claim.row]) if mended else None
+        if count is not None and not convention.explains(claim.figure, count):
+            low, high = low + count, high + count
+            continue
         least, most = claim.figure.interval(convention.base, convention.rounding)
         exact = claim.figure.decimals == 0 and not claim.figure.power
         low, high = (

@@ -96,7 +96,8 @@ class Figure(Struct, frozen=True):
     def interval(self, base: int = 1000, rule: Rule = "round") -> tuple[Fraction, Fraction]:
         """What the figure may stand for, from the first to before the second."""
         step = self.step_of(base) / 10**self.decimals
-        if rule.endswith("figures") and self.power and not self.decimals and self.mantissa:
+        coarse = self.about or (rule.endswith("figures") and self.power)
+        if coarse and not self.decimals and self.mantissa:
             digits = str(self.mantissa.numerator)
             step *= 10 ** (len(digits) - len(digits.rstrip("0")))
         low = self.value(base) - (step / 2 if rule.startswith("round") else 0)

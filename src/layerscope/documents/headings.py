@@ -10,8 +10,9 @@ from msgspec import Struct
 
 Meaning = Literal[
     "index", "name", "type", "kernel", "kernel_h", "kernel_w", "stride", "stride_h", "stride_w",
-    "padding", "dilation", "groups", "kernel_padding_stride", "kernel_stride", "kernel_shape",
-    "filters", "in_channels", "out_channels", "input", "in_size", "output", "out_size", "out_h",
+    "padding", "dilation", "groups", "kernel_padding_stride", "kernel_stride_padding",
+    "kernel_stride", "kernel_shape", "filters", "in_channels", "out_channels", "input",
+    "in_size", "output", "out_size", "out_h",
     "out_w", "bias", "params", "weights", "param_shape", "memory", "activations", "macs", "flops",
     "madds", "ops", "comparisons", "field", "jump", "offset", "share", "time", "connected",
     "description", "trainable", "model", "resolution", "params_bytes", "read", "written",
@@ -47,6 +48,7 @@ SPELLINGS: dict[Meaning, tuple[str, ...]] = {
     "dilation": ("dilation", "d", "rate", "dilation rate", "空洞率"),
     "groups": ("groups", "group", "g", "分组"),
     "kernel_padding_stride": ("k,p,s", "(k,p,s)", "k/p/s"),
+    "kernel_stride_padding": ("k,s,p", "(k,s,p)", "k/s/p", "kernel/stride/padding"),
     "kernel_stride": (
         "patch size/stride", "filter/stride", "kernel/stride", "kernel size/stride",
         "size/strd(dil)", "filter size/stride",
@@ -78,7 +80,8 @@ SPELLINGS: dict[Meaning, tuple[str, ...]] = {
     ),
     "out_size": (
         "output dim", "out dim", "out size", "spatial size", "data size", "output hw",
-        "feature size",
+        "feature size", "hxw", "h×w", "hw", "spatial", "resolution (hxw)", "特征图大小",
+        "特征图尺寸",
     ),
     "out_h": ("output size (height)", "output height", "out h", "oh"),
     "out_w": ("output size (width)", "output width", "out w", "ow"),
@@ -118,11 +121,11 @@ SPELLINGS: dict[Meaning, tuple[str, ...]] = {
     "madds": ("madd", "madds", "m-adds"),
     "field": (
         "rf", "receptive field", "rf size", "receptive field size", "r", "感受野", "rf (size)",
-        "receptive field (rf)", "感受野大小",
+        "receptive field (rf)", "感受野大小", "rf out", "rf_out", "rf(out)",
     ),
     "jump": (
         "jump", "j", "rf stride", "effective stride", "jump(j)", "total stride",
-        "cumulative stride",
+        "cumulative stride", "jump out", "jump_out", "j_out", "jout", "jump(out)", "累积步长",
     ),
     "offset": ("rf offset", "start", "offset"),
     "share": ("ratio", "%", "share", "percent", "percentage", "占比", "比例", "duration"),

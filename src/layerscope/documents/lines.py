@@ -17,8 +17,8 @@ SIZE = r"\d[\d,]*(?:\s*[xX*×·]\s*\d[\d,]*){0,5}"
 SHAPE = rf"[\[(]\s*{SIZE}\s*[\])]"
 BULLET = r"\s*(?:[-*+•]\s+)?(?:(?P<index>\d{1,6})\s*[.):]\s*)?"
 NAMED = re.compile(
-    rf"{BULLET}(?P<name>[A-Za-z][\w ./+-]{{0,60}}?(?: \([\w ,]{{1,60}}\))?)\s*[:：]\s*"
-    rf"(?P<shape>{SHAPE})(?P<rest>.*)"
+    rf"{BULLET}(?P<name>[A-Za-z][\w ./+-]{{0,60}}?(?:\s?\([\w ,-]{{1,60}}\))?)"
+    rf"\s*[:：]\s*(?P<shape>{SHAPE})(?P<rest>.*)"
 )
 SHAPED = re.compile(
     rf"{BULLET}(?P<shape>{SHAPE})\s*(?P<name>[A-Za-z][\w ./+-]{{0,60}})(?:[:：](?P<rest>.*))?"

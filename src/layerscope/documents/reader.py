@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from layerscope.documents import csv, html, latex, lines, pipes, text
 from layerscope.documents.edited import in_document
 from layerscope.documents.headings import meaning_of
-from layerscope.documents.types import Table
+from layerscope.documents.types import Cell, Row, Table
 from layerscope.errors import FormatError
 from layerscope.limits import DOCUMENT_BYTES
 
@@ -21,7 +21,17 @@ FORMS: tuple[Callable[[Sequence[str]], Iterator[Table]], ...] = (
 )  # fmt: skip
 BREAK = re.compile(r"\r\n|\r|\n")
 QUOTE = re.compile(r"(?:[ ]{0,3}>[ ]?){1,9}(?=[^>]|$)")
+COMMENT = re.compile(r"\s{0,40}(#{1,2}|//|;|%|--)(?=\s|$)")
+COMMENTED = 4  # lines with a mark, for it to be one of comments and not of a heading
 TITLE_LENGTH = 200
+BELOW = 8  # lines below a table in which its totals may be stated
+STATED = re.compile(
+    r"[\s*_>|-]*(?P<label>total(?: number of| trainable)? "
+    r"(?:params?|parameters|weights|macs?|flops))"
+    r"\s*[*_]*\s*[:：=]\s*[*_]*\s*(?P<figure>[~≈]?\s*\d[\d,.]*\s*[KMGkmg]?)"
+    r"(?=[\s*_|.(]|$)",
+    re.IGNORECASE,
+)
 FENCE_LENGTH = 3
 SKIPPED = re.compile(
     r"\s*(?:<[^<>]*>\s*)*|\s*[-=_*~─━═#\s]*|\s*\([^()]*\): .*"
@@ -54,12 +64,32 @@ def read(document: str) -> tuple[Table, ...]:
     """All tables of a document in which a heading is recognised, in its order, with titles."""
     source = BREAK.split(document)
     edited = html.preformatted(source)
-    shown = [edited[n].text if n in edited else _unquoted(line) for n, line in enumerate(source)]
+    plain = _uncommented(source)
+    shown = [edited[n].text if n in edited else _unquoted(line) for n, line in enumerate(plain)]
     found = _kept(html.tables(source), shown)
     for form in FORMS:
         found += [in_document(table, edited) for table in _kept(form(shown), shown)]
     found.sort(key=lambda table: table.line)
-    return tuple(_titled(found, shown))
+    return tuple(_with_totals(list(_titled(found, shown)), shown))
+
+
+def _with_totals(tables: Sequence[Table], shown: Sequence[str]) -> Iterator[Table]:
+    """The tables with the totals that are stated in the lines below them."""
+    for number, table in enumerate(tables):
+        after = tables[number + 1].line - 1 if number + 1 < len(tables) else len(shown)
+        rows, words = [], 0
+        for at in range(table.last, min(after, table.last + BELOW)):
+            line = shown[at]
+            match = STATED.match(line) if len(line) <= TITLE_LENGTH else None
+            if match is not None:
+                label = Cell(match["label"], at + 1, match.start("label") + 1)
+                figure = Cell(match["figure"].strip(), at + 1, match.start("figure") + 1)
+                rows.append(Row(at + 1, (label, figure)))
+            elif line.lstrip().startswith("#") or (_is_title(line) and ":" not in line):
+                words += 1
+            if words:
+                break
+        yield replace(table, totals=tuple(rows)) if rows else table
 
 
 def _kept(tables: Iterable[Table], shown: list[str]) -> list[Table]:
@@ -80,6 +110,21 @@ def is_account(table: Table) -> bool:
     firsts = [row.cells[0].text for row in table.rows[:100] if row.cells]
     transposed = 2 * sum(meaning_of(first) is not None for first in firsts) > len(firsts)
     return not transposed
+
+
+def _uncommented(source: Sequence[str]) -> list[str]:
+    """The lines, without the marks of comments where several lines in a row have the same one."""
+    marks = [match[1] if (match := COMMENT.match(line)) else "" for line in source]
+    found, at = list(source), 0
+    while at < len(source):
+        end = at + 1
+        while marks[at] and end < len(source) and marks[end] == marks[at]:
+            end += 1
+        if marks[at] and end - at >= COMMENTED:
+            for n in range(at, end):
+                found[n] = found[n].replace(marks[n], " " * len(marks[n]), 1)
+        at = end
+    return found
 
 
 def _unquoted(line: str) -> str:

@@ -23,7 +23,7 @@ from layerscope.documents.types import Cell, Row, Table
 LEAST = 2  # headings that must be recognised
 LONGEST = 2_000  # characters of a heading
 WORDS = 6  # of one heading
-WRAPPED = 500  # characters of a cell that has several lines
+WRAPPED = 20_000  # characters of a cell that has several lines
 TOKEN = re.compile(r"\S+")
 PHRASE = re.compile(r"\S+(?:[^\S\n]\S+)*")  # words with one space between them
 RULE = re.compile(r"\s*(?:-{3,}|={3,}|_{3,}|─{3,}|━{3,}|═{3,}|\*{5,}|~{5,})\s*")

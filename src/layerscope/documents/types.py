@@ -37,3 +37,4 @@ class Table(Struct, frozen=True):
     title: str = ""  # the last text before the table
     last: int = 0  # line
     left_out: tuple[int, ...] = ()  # lines of dots, which stand for rows
+    totals: tuple[Row, ...] = ()  # lines below it, `Total params: 61,706`: label and figure

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from math import prod
 
 from layerscope.documents.figures import RULES
 from layerscope.sheets.kinds import POOLS, SAME_SHAPE
@@ -17,6 +18,8 @@ LEAST = 3
 WEIGHTED = ("conv", "depthwise", "deconv", "fc")
 FOUND = 70  # of a hundred strange rows that must fit an earlier row
 SHAPES = 24  # of earlier rows that are tried
+EXACT = 100  # a figure from which on it is no chance that it fits
+LOST = 5  # of a hundred rows that may be wrong themselves
 
 
 def attach(layers: Sequence[RowLayer]) -> bool:
@@ -27,25 +30,52 @@ def attach(layers: Sequence[RowLayer]) -> bool:
     strange = [layer for layer in layers if layer.kind in WEIGHTED and not _fits(layer)]
     joined = any(layer.kind in ("add", "concat", "unknown") for layer in layers)
     if not joined and len(strange) < max(LEAST, SHARE * len(layers) // 100):
+        for layer in strange:
+            _take_same(layer)
         return False
-    before = [(layer, layer.before, layer.sizes) for layer in layers]
-    found = sum(_attach_all(layers, joined))
-    if joined or found * 100 >= FOUND * len(strange):
-        return True
-    for layer, was, sizes in before:
-        layer.before, layer.sizes = was, sizes
-    return False
+    before = {layer.row.at: (layer.before, layer.sizes) for layer in layers}
+    lost = list(_attach_all(layers, joined))
+    if not joined and (len(strange) - len(lost)) * 100 < FOUND * len(strange):
+        for layer in layers:
+            layer.before, layer.sizes = before[layer.row.at]
+        return False
+    if few(lost, layers):
+        at = {layer.row.at: number for number, layer in enumerate(layers)}
+        for layer in lost:
+            earlier = layers[: at[layer.row.at]][: -SHAPES - 1 : -1]
+            _take_nearest(layer, [before[layer.row.at][0], *earlier])
+    return True
 
 
-def _attach_all(layers: Sequence[RowLayer], joined: bool) -> Iterator[bool]:
-    """Attach each row that does not fit the row above; whether an earlier row fits."""
+def _take_same(layer: RowLayer) -> None:
+    """Give a layer the input of the layer above, if its figures are those of a second head."""
+    above = layer.before
+    if above is None or above.kind != layer.kind or above.before is None:
+        return
+    given = [c.figure for c in layer.row.claims if c.figure and c.meaning in ("params", "weights")]
+    if not given or any(figure.power or figure.value() < EXACT for figure in given):
+        return
+    layer.before = above.before
+    refill(layer)
+    if not _fits(layer):
+        layer.before = above
+        refill(layer)
+
+
+def few(lost: Sequence[RowLayer], layers: Sequence[RowLayer]) -> bool:
+    """Whether so few rows have no input that they, and not our view of the table, are wrong."""
+    return len(lost) == 1 or len(lost) * 100 <= LOST * len(layers)
+
+
+def _attach_all(layers: Sequence[RowLayer], joined: bool) -> Iterator[RowLayer]:
+    """Attach each row that does not fit the row above; those that no earlier row fits."""
     seen: dict[tuple[int, ...], RowLayer] = {}
     for layer in layers:
         printed = all(f"{axis}in" in layer.printed for axis in "chw")
         if layer.before is not None and not printed and (joined or layer.kind in WEIGHTED):
             refill(layer)
-            if not _fits(layer):
-                yield _find(layer, list(seen.values())[::-1][:SHAPES])
+            if not _fits(layer) and not _find(layer, list(seen.values())[::-1][:SHAPES]):
+                yield layer
         shape = layer.get("cout", "hout", "wout")
         if shape is not None:
             seen.pop(shape, None)
@@ -64,26 +94,60 @@ def _find(layer: RowLayer, earlier: Sequence[RowLayer]) -> bool:
     return False
 
 
+def _take_nearest(layer: RowLayer, candidates: Iterable[RowLayer | None]) -> None:
+    """Take the row that contradicts the least, the first of several."""
+    best, least = layer.before, -1
+    for candidate in candidates:
+        layer.before = candidate
+        refill(layer)
+        count = sum(_misfits(layer))
+        if least < 0 or count < least:
+            best, least = candidate, count
+    layer.before = best
+    refill(layer)
+
+
 def _fits(layer: RowLayer) -> bool:
     """Whether the sizes and parameters of a row fit its input."""
+    return not any(_misfits(layer))
+
+
+def _misfits(layer: RowLayer) -> Iterator[bool]:
+    """What may contradict the input of a row, and whether it does."""
     if layer.before is None or layer.kind in ("input", "unknown", "concat", "add"):
-        return True
+        return
     for axis in "chw":
         given, fact = layer.before.sizes.get(f"{axis}out"), layer.printed.get(f"{axis}in")
-        if given is not None and fact is not None and given.value != fact.value:
-            return False
-    if layer.kind in SAME_SHAPE and layer.get("cin", "hin", "win") != layer.get(
-        "cout", "hout", "wout"
-    ):
-        return False
-    if layer.kind in POOLS and layer.get("cin") != layer.get("cout"):
-        return False
-    if layer.kind in ("conv", *POOLS) and not any_window(layer):
-        return False
-    claims = [
-        c for c in layer.row.claims if c.figure is not None and c.meaning in ("params", "weights")
-    ]
-    return all(_explained(layer, claim) for claim in claims)
+        if given is not None and fact is not None:
+            yield given.value != fact.value
+    if layer.kind in SAME_SHAPE:
+        got, out = layer.get("cin", "hin", "win"), layer.get("cout", "hout", "wout")
+        yield got != out
+    if layer.kind in POOLS:
+        yield layer.get("cin") != layer.get("cout")
+    if layer.kind in ("conv", *POOLS):
+        yield not any_window(layer)
+    for claim in layer.row.claims:
+        if claim.figure is None or claim.figure.unit == "%":
+            continue
+        if claim.meaning in ("params", "weights"):
+            yield not _explained(layer, claim)
+        elif claim.meaning in ("memory", "activations") and "hout" not in layer.printed:
+            yield not _occupied(layer, claim)
+
+
+def _occupied(layer: RowLayer, claim: Claim) -> bool:
+    """Whether the elements of an output are printed in a unit that occurs."""
+    sizes, figure = layer.get("cout", "hout", "wout"), claim.figure
+    if sizes is None or figure is None:
+        return True
+    count = Fraction(prod(sizes)) / claim.heading.scale
+    return any(
+        figure.stands_for(count * size, base, how)
+        for size in (1, 4, 2)
+        for base in (1000, 1024)
+        for how in RULES
+    )
 
 
 def _explained(layer: RowLayer, claim: Claim) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
 from math import log
 
 from layerscope.documents.figures import RULES
+from layerscope.sheets.attach import few
 from layerscope.sheets.kinds import POOLS
 from layerscope.sheets.sheet import Claim
 from layerscope.sheets.structure import Cells, RowLayer, SizeFact, refill
@@ -13,21 +15,28 @@ from layerscope.sheets.windows import any_window
 
 LARGEST = 15  # kernel that is looked for
 USUAL = (1, 3, 5, 7, 11)
+JOINED = 12  # earlier rows that may be joined without a row of their own
 SHAPES = 24  # of earlier rows that are tried
 FIRST_CHANNELS = (3, 1, 4, 2)  # of an input that the table does not have
 WITH_KERNEL = ("conv", "deconv", "depthwise")
 
 
-def infer(layers: Iterable[RowLayer], batch: int = 1, *, branched: bool = False) -> None:
+def infer(layers: Sequence[RowLayer], batch: int = 1, *, branched: bool = False) -> None:
     """Add kernels, and the channels of the first input, where one size explains the row's figures.
 
     In a network with branches a row may take an earlier row's output instead of the last one.
     """
+    if not any(layer.kind in (*POOLS, "global_pool") for layer in layers):
+        for layer in layers:
+            _use_unlisted_pool(layer)
     seen: dict[tuple[int, ...], RowLayer] = {}
+    lost: list[tuple[RowLayer, RowLayer | None]] = []
     for layer in layers:
         if "kh" not in layer.sizes and layer.kind in WITH_KERNEL and "cout" in layer.sizes:
+            before, earlier = layer.before, list(seen.values())[::-1][:SHAPES]
             if branched and "cin" not in layer.printed:
-                _branch(layer, batch, list(seen.values())[::-1][:SHAPES])
+                if not _branch(layer, batch, earlier) and not _is_joined(layer, batch, earlier):
+                    lost.append((layer, before))
             elif not _convolution(layer, batch, range(1, LARGEST + 1)):
                 _nearest(layer, batch)
         elif "groups" not in layer.sizes and layer.kind == "conv":
@@ -38,15 +47,49 @@ def infer(layers: Iterable[RowLayer], batch: int = 1, *, branched: bool = False)
         if shape is not None:
             seen.pop(shape, None)
             seen[shape] = layer
+    if few([layer for layer, _ in lost], layers):
+        for layer, before in lost:
+            layer.before = before
+            refill(layer)
+            _nearest(layer, batch)
+
+
+def _use_unlisted_pool(layer: RowLayer) -> None:
+    """A smaller input of a fully connected layer, where no pool is listed and its figures show one.
+
+    What a forward does without a module has no row.
+    """
+    got = layer.get("cin", "hin", "win", "cout")
+    claim = next((c for c in _figures(layer) if c.meaning in ("params", "weights")), None)
+    if layer.kind != "fc" or got is None or claim is None or claim.figure is None:
+        return
+    if claim.figure.power or got[1] < 2 or got[1] != got[2] or "hin" in layer.printed:
+        return
+    for side in range(1, min(got[1], LARGEST + 1)):
+        weights = got[0] * side * side * got[3]
+        if claim.figure.value() * claim.heading.scale in (weights, weights + got[3]):
+            layer.sizes["hin"] = layer.sizes["win"] = SizeFact(side, frozenset({claim.cell_part}))
+
+
+def _is_joined(layer: RowLayer, batch: int, earlier: Sequence[RowLayer]) -> bool:
+    """Whether two earlier outputs of one size, joined without a row of their own, are the input."""
+    shapes = [s for row in earlier[:JOINED] if (s := row.get("cout", "hout", "wout"))]
+    was = layer.sizes
+    for one, two in combinations(shapes, 2):
+        if one[1:] != two[1:]:
+            continue
+        sizes = (one[0] + two[0], *one[1:])
+        layer.sizes = {**was, **{f"{a}in": SizeFact(n) for a, n in zip("chw", sizes, strict=True)}}
+        found = _convolution(layer, batch, USUAL)
+        layer.sizes = was
+        if found:
+            return True
+    return False
 
 
 def _nearest(layer: RowLayer, batch: int) -> None:
     """Where no kernel explains all figures of a row: the one that explains most, or is nearest."""
-    claims = [
-        c
-        for c in layer.row.claims
-        if c.figure and c.meaning in ("params", "weights", "macs", "flops")
-    ]
+    claims = _figures(layer)
     got = layer.get("cin", "cout")
     if not claims or got is None or not got[0] * got[1]:
         return
@@ -59,6 +102,12 @@ def _nearest(layer: RowLayer, batch: int) -> None:
         ),
     )
     _set_kernel(layer, SizeFact(best))
+
+
+def _figures(layer: RowLayer) -> list[Claim]:
+    """The figures that show a kernel."""
+    meanings = ("params", "weights", "macs", "flops")
+    return [c for c in layer.row.claims if c.figure and c.meaning in meanings]
 
 
 def _is_line(layer: RowLayer) -> bool:
@@ -88,23 +137,20 @@ def any_output(layer: RowLayer, kernel: int) -> bool:
     return fits
 
 
-def _branch(layer: RowLayer, batch: int, earlier: Sequence[RowLayer]) -> None:
+def _branch(layer: RowLayer, batch: int, earlier: Sequence[RowLayer]) -> bool:
     """Take the last row whose output gives a usual kernel; without one the input is left open."""
     for candidate in earlier:
         layer.before = candidate
         refill(layer)
         if _convolution(layer, batch, USUAL) and any_window(layer):
-            return
+            return True
     layer.before = None
     refill(layer)
+    return not _figures(layer)  # without a figure nothing is contradicted
 
 
 def _convolution(layer: RowLayer, batch: int, kernels: Iterable[int]) -> bool:
-    claims = [
-        c
-        for c in layer.row.claims
-        if c.figure and c.meaning in ("params", "weights", "macs", "flops")
-    ]
+    claims = _figures(layer)
     if not claims:
         return False
     fact = layer.sizes.get("cin")

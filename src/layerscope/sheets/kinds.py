@@ -48,6 +48,8 @@ SAME_SHAPE = ("activation", "prelu", "batch_norm", "norm", "lrn", "scale", "drop
 NAMED_CONV = re.compile(r"^conv\s*(\d{1,2})(?:x\d{1,2})?\s*-\s*(\d{1,5})$")
 NAMED_POOL = re.compile(r"^(?:max)?pool\s*-?(\d)$")
 NAMED_FC = re.compile(r"^fc-(\d{1,6})$")
+BLOCKS = re.compile(r"\b(?:blocks|stages|modules|layers)\b|[x×]\s*\d+\s*\)|\(\s*\d+\s*[x×]")
+WITH_ACTIVATION = re.compile(r"(?:dense|linear|fc|conv|conv[123]d|fully connected)\s*\(")
 TYPED = re.compile(r".*\(([a-z][^()]*)\)\s*")
 
 
@@ -78,8 +80,12 @@ def is_total(text: str) -> bool:
 def kind_of(text: str) -> Kind:
     """The kind that a text says; `unknown` for any other. `name (Type)` is read from the type."""
     words = plain(text)
+    if BLOCKS.search(words):
+        return "unknown"  # several layers in a row
     if match := TYPED.fullmatch(words):
         inner = _kind(match[1].split(",")[0])
+        if inner in (*SAME_SHAPE, "flatten") and WITH_ACTIVATION.match(words):
+            return _kind(words.partition("(")[0])  # Dense (softmax): a layer and its activation
         if inner != "unknown":
             return inner
     if (match := NUMBERED.fullmatch(text.strip())) and match[1].lower() not in CLASSES:
@@ -98,7 +104,7 @@ def _kind(words: str) -> Kind:
 
 def named_sizes(text: str) -> Mapping[str, int]:
     """Kernel and filters that the name itself says, as CONV3-64 and POOL2 do."""
-    words = plain(text)
+    words = re.sub(r" ?\([a-z -]+\)$", "", plain(text))
     if match := NAMED_CONV.match(words):
         return {"kernel": int(match[1]), "filters": int(match[2])}
     if match := NAMED_POOL.match(words):

@@ -37,6 +37,14 @@ def _product(*names: str, times: int = 1) -> Callable[[RowLayer], int | None]:
     return count
 
 
+def _halved(*names: str) -> Callable[[RowLayer], Fraction | None]:
+    def count(layer: RowLayer) -> Fraction | None:
+        got = layer.get(*names)
+        return None if got is None else Fraction(prod(got), 2)
+
+    return count
+
+
 def _weights(layer: RowLayer) -> int | None:
     got = layer.get(*MAP)
     if got is None:
@@ -177,6 +185,11 @@ _POOLED = (
     Rule("1 per input", IN, _product(*IN)),
     Rule("2 per output", OUT, _product(*OUT, times=2)),
 )
+# where a multiply-add counts as two operations, an operation of a pool as one
+_ONCE = (
+    Rule("kernel positions x outputs, once", ("kh", "kw", *OUT), _halved("kh", "kw", *OUT)),
+    Rule("inputs, once", IN, _halved(*IN)),
+)
 _EACH = (
     NONE,
     Rule("1 per element", OUT, _product(*OUT)),
@@ -211,7 +224,7 @@ def rules(meaning: Meaning, kind: Kind) -> tuple[Rule, ...]:
         return MADDS
     if meaning in ("macs", "flops", "madds"):
         if kind in POOLS or kind == "global_pool":
-            return _POOLED
+            return _POOLED if meaning == "macs" else (*_POOLED, *_ONCE)
         return MACS.get(kind, _EACH)
     if meaning in ("memory", "activations"):
         return (*ELEMENTS, NONE)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerscope.documents.figures import Figure, read
 from layerscope.documents.headings import Heading, Meaning, meaning_of
@@ -22,12 +23,19 @@ LABELLED = re.compile(
 )
 LEADING = re.compile(r"\s*[~≈]?\s*\d[\d,.]*\s?(?:[KMGT](?![A-Za-z]))?")
 LABELLED_UNDER = ("ops", "flops", "memory", "activations", "params")
+SQUARE = re.compile(r"\W*(\d+)\s*[x×*]\s*\1\W*")  # 5x5 as the size of a receptive field
 BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 FIGURES = (
     "params", "weights", "param_memory", "memory", "activations", "macs", "flops", "madds", "share",
     "time", "comparisons", "additions", "divisions", "exponentials", "read", "written", "traffic",
 )  # fmt: skip
 EMPTY = ("", "-", "–", "—", "n/a", "none", "/", "--", "nan")
+
+
+# words of a total below a table -> meanings of the columns that may add up to it
+STATED: dict[str, tuple[Meaning, ...]] = {
+    "param": ("params",), "weight": ("weights",), "mac": ("macs",), "flop": ("flops",),
+}  # fmt: skip
 
 
 class Claim(Struct, frozen=True):
@@ -46,6 +54,21 @@ class Claim(Struct, frozen=True):
     def cell_part(self) -> tuple[int, int, int]:
         """Row, column and part."""
         return self.row, self.column, self.part
+
+
+MOST_ROWS = 10_000  # of a table, so that an audit takes seconds
+WHOLE = -1  # as the part of a cell: all of them
+
+
+class Blank:
+    """Parts of cells that are not used."""
+
+    def __init__(self, parts: Iterable[tuple[int, int, int]] = ()) -> None:
+        self.parts = frozenset(parts)
+        self.rows = {part[0] for part in self.parts}
+
+    def __contains__(self, part: tuple[int, int, int]) -> bool:
+        return bool(self.parts) and (part in self.parts or (*part[:2], WHOLE) in self.parts)
 
 
 class SheetRow(Struct, frozen=True):
@@ -76,6 +99,8 @@ class Sheet(Struct, frozen=True):
     headings: tuple[Heading | None, ...]
     rows: tuple[SheetRow, ...]
     layout: tuple[RaggedRow, ...]
+    blank: Blank = Blank()
+    cut: int = 0  # rows that are not read, beyond the most
 
     def column(self, meaning: Meaning) -> int | None:
         """The first column with that meaning."""
@@ -84,11 +109,15 @@ class Sheet(Struct, frozen=True):
 
 def sheet_of(table: Table) -> Sheet | None:
     """The sheet of a table; None if fewer than two headings are recognised."""
-    headings = tuple(meaning_of(cell.text) for cell in table.heading.cells)
+    headings = _with_maps(table, [meaning_of(cell.text) for cell in table.heading.cells])
     fact = [heading for heading in headings if heading is not None]
     if len(fact) < 2:
         return None
     width = len(headings)
+    cut = max(0, len(table.rows) - MOST_ROWS)
+    if cut:
+        gap = (*table.left_out, table.rows[MOST_ROWS].line)
+        table = replace(table, rows=table.rows[:MOST_ROWS], left_out=gap, totals=())
     rows: list[SheetRow] = []
     layout: list[RaggedRow] = []
     for row in table.rows:
@@ -116,7 +145,55 @@ def sheet_of(table: Table) -> Sheet | None:
                 named,
             )
         )
-    return Sheet(table, headings, tuple(rows), tuple(layout))
+    rows += _stated(table, headings, rows)
+    return Sheet(table, headings, tuple(rows), tuple(layout), cut=cut)
+
+
+def _stated(
+    table: Table, headings: Sequence[Heading | None], rows: Sequence[SheetRow]
+) -> Iterator[SheetRow]:
+    """Totals in the lines below a table, as rows with one figure in the column that they add up."""
+    done = {claim.column for row in rows if row.kind == "total" for claim in row.claims}
+    number = len(rows)
+    for label, figure in (row.cells for row in table.totals):
+        meanings = next((m for word, m in STATED.items() if word in label.text.lower()), ())
+        columns = [n for n, h in enumerate(headings) if h and h.meaning in meanings]
+        heading = headings[columns[0]] if len(columns) == 1 else None
+        if heading is None or columns[0] in done or not columns[0]:
+            continue
+        blank = Cell("", label.line, label.column)
+        cells = [label, *[blank] * (columns[0] - 1), figure]
+        bare = replace(heading, scale=1, unit="")
+        claim = Claim(number, columns[0], 0, heading.meaning, bare, figure, read(figure.text))
+        yield SheetRow(number, label.line, label.text, "total", tuple(cells), (claim,))
+        done.add(columns[0])
+        number += 1
+
+
+def _with_maps(table: Table, headings: list[Heading | None]) -> tuple[Heading | None, ...]:
+    """The headings; of two columns of outputs, one with single numbers has the channels."""
+    outputs = [n for n, h in enumerate(headings) if h and h.meaning == "output"]
+    if len(outputs) == 2:
+        for n in outputs:
+            texts = [row.cells[n].text for row in table.rows if n < len(row)]
+            given = [text for text in texts if plain(text) not in EMPTY]
+            heading = headings[n]
+            if heading and given and all(re.fullmatch(r"\W*\d+\W*", text) for text in given):
+                headings[n] = replace(heading, meaning="out_channels")
+                break
+    return tuple(headings)
+
+
+def sheet_without(sheet: Sheet, parts: Iterable[tuple[int, int, int]]) -> Sheet:
+    """The sheet as if some parts of cells were blank."""
+    out = Blank(parts)
+    rows = tuple(
+        replace(row, claims=tuple(c for c in row.claims if c.cell_part not in out))
+        if row.at in out.rows
+        else row
+        for row in sheet.rows
+    )
+    return replace(sheet, rows=rows, blank=out)
 
 
 def _rejoined(row: Row, headings: Sequence[Heading | None]) -> list[Cell]:
@@ -166,7 +243,9 @@ def _claims(
     if found or heading is None:
         return found
     if heading.meaning in FIGURES or heading.meaning in ("field", "jump", "offset"):
-        figure = read(cell.text)
+        square = SQUARE.fullmatch(cell.text.strip())
+        in_pixels = square is not None and heading.meaning in ("field", "jump")
+        figure = read(square[1] if square is not None and in_pixels else cell.text)
         if figure is None and total and (first := LEADING.match(cell.text)):
             figure = read(first[0])  # `138M parameters`, `24M * 4 bytes ~= 93MB / image`
         found.append((heading.meaning, heading, cell, figure, False))

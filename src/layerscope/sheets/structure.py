@@ -6,6 +6,7 @@ Every size has the cells that it comes from, so that a contradiction names the c
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 
@@ -14,7 +15,7 @@ from msgspec import Struct
 from layerscope.documents.headings import Meaning
 from layerscope.sheets.kinds import POOLS, SAME_SHAPE, Kind, named_sizes, plain
 from layerscope.sheets.shapes import axes, channels_last, spatial, whole, window
-from layerscope.sheets.sheet import EMPTY, Sheet, SheetRow
+from layerscope.sheets.sheet import EMPTY, WHOLE, Blank, Sheet, SheetRow
 
 CellPart = tuple[int, int, int]  # row, column and part of the cell
 Cells = frozenset[CellPart]
@@ -57,13 +58,21 @@ class RowLayer(Struct):
 def layers_of(sheet: Sheet) -> list[RowLayer]:
     """The layers of a sheet in the order of its rows; totals are none."""
     rows = [row for row in sheet.rows if row.kind != "total"]
-    reading = _Reading(_order(sheet, rows), _sides(sheet, rows))
+    if rows and rows[-1].kind == "input" and all(row.kind != "input" for row in rows[:-1]):
+        rows = rows[::-1]  # from the output at the top to the input
+    reading = _Reading(
+        _order(sheet, rows), _sides(sheet, rows), _batch(sheet, rows), _spaced(sheet, rows)
+    )
+    deeper = _containers(rows)
     layers = []
     for row in rows:
         printed, again = _printed(sheet, row, reading)
-        layers.append(RowLayer(row, row.kind, {}, printed, again))
+        kind: Kind = "unknown" if row.at in deeper else row.kind
+        layers.append(RowLayer(row, kind, {}, printed, again))
     _use_formulas(layers)
     _use_names(layers)
+    if sheet.blank.rows:
+        _leave_out(layers, sheet.blank)
     named = {plain(row.label).split(" (")[0]: n for n, row in enumerate(rows)}
     for number, layer in enumerate(layers):
         following = layers[number + 1].kind if number + 1 < len(layers) else "unknown"
@@ -73,9 +82,86 @@ def layers_of(sheet: Sheet) -> list[RowLayer]:
             and layer.kind != "input"
             and not _is_after_gap(sheet, layers[number - 1].row, layer.row)
         ):
-            layer.before = layers[_source(sheet, layer.row, named, number)]
+            source = _source(sheet, layer.row, named, number)
+            while source >= 0 and layers[source].row.at in deeper:
+                source -= 1  # a module is printed before the layers in it
+            layer.before = layers[source] if source >= 0 else None
         refill(layer)
     return layers
+
+
+def with_value(layer: RowLayer, part: CellPart, value: int) -> RowLayer | None:
+    """The layer if a part of a cell said another size; None if it says none by itself."""
+    whole = part[2] == WHOLE
+    names = [
+        name
+        for name, fact in layer.sizes.items()
+        if fact.cells and all(c == part or (whole and c[:2] == part[:2]) for c in fact.cells)
+    ]
+    if not names:
+        return None
+    sizes = {**layer.sizes, **{name: SizeFact(value, layer.sizes[name].cells) for name in names}}
+    return RowLayer(
+        layer.row, layer.kind, sizes, layer.printed, layer.said_again, layer.before, layer.normed
+    )
+
+
+def value_of(layer: RowLayer, part: CellPart) -> int | None:
+    """The size that a part of a cell says."""
+    for fact in layer.sizes.values():
+        if fact.cells and all(
+            c == part or (part[2] == WHOLE and c[:2] == part[:2]) for c in fact.cells
+        ):
+            return fact.value
+    return None
+
+
+def _leave_out(layers: Iterable[RowLayer], blank: Blank) -> None:
+    """Drop the sizes that come from parts of cells that are not used."""
+    for layer in layers:
+        if layer.row.at not in blank.rows:
+            continue
+        again = [(name, fact) for name, fact in layer.said_again if not _is_blank(fact, blank)]
+        layer.printed = {n: f for n, f in layer.printed.items() if not _is_blank(f, blank)}
+        for name, fact in again:
+            layer.printed.setdefault(name, fact)
+        layer.said_again = [(n, f) for n, f in again if layer.printed[n] != f]
+
+
+def _is_blank(fact: SizeFact, blank: Blank) -> bool:
+    return any(cell in blank for cell in fact.cells)
+
+
+TREE = re.compile(r"[\s│├└─|+`\\]*(?:[├└]─|[|+`\\]--?)\s*")
+
+
+def _containers(rows: Sequence[SheetRow]) -> set[int]:
+    """Rows of a tree that have rows below them: modules, and not layers."""
+    marks = [TREE.match(row.label) for row in rows]
+    if sum(mark is not None for mark in marks) < 2:
+        return set()
+    depths = [mark.end() if mark else 0 for mark in marks]
+    return {row.at for row, one, two in zip(rows, depths, depths[1:], strict=False) if two > one}
+
+
+def _spaced(sheet: Sheet, rows: Sequence[SheetRow]) -> bool:
+    """Whether shapes of several axes have spaces behind their commas."""
+    columns = [n for n, h in enumerate(sheet.headings) if h and h.meaning in ("input", "output")]
+    texts = [row.cells[n].text for row in rows for n in columns if n < len(row.cells)]
+    return sum(", " in text for text in texts) > sum(
+        "," in text and ", " not in text for text in texts
+    )
+
+
+def _batch(sheet: Sheet, rows: Sequence[SheetRow]) -> int | None:
+    """The first axis of the shapes with four axes, if they agree."""
+    columns = [n for n, h in enumerate(sheet.headings) if h and h.meaning in ("input", "output")]
+    shapes = [axes(row.cells[n].text) for row in rows for n in columns if n < len(row.cells)]
+    firsts = Counter(shape[0] for shape in shapes if len(shape) == 4)
+    if not firsts:
+        return None
+    usual, count = firsts.most_common(1)[0]
+    return usual if count * 10 >= firsts.total() * 9 else None
 
 
 def _is_after_gap(sheet: Sheet, above: SheetRow, row: SheetRow) -> bool:
@@ -99,6 +185,8 @@ class _Reading(Struct, frozen=True):
 
     last: bool  # channels last
     sides: bool  # one number in an input or output cell is height and width
+    batch: int | None = None  # the first of four axes of nearly all shapes
+    spaced: bool = False  # axes have spaces between them, so that (65,536) is one number
 
 
 def _sides(sheet: Sheet, rows: Sequence[SheetRow]) -> bool:
@@ -129,6 +217,9 @@ def _printed(
         text = row.cells[column].text
         if plain(text) in EMPTY:
             continue
+        refers = row.kind in ("concat", "add") and heading.meaning in ("input", "output")
+        if refers and len(axes(text)) == 1:
+            continue  # numbers of other rows
         for name, value in _sizes(heading.meaning, text, reading).items():
             at: Cells = frozenset({(row.at, column, _part(name))})
             if name in found:
@@ -149,7 +240,7 @@ def _sizes(meaning: Meaning, text: str, reading: _Reading) -> Mapping[str, int]:
     if meaning in ("input", "output"):
         side = "in" if meaning == "input" else "out"
         if not reading.sides:
-            return _shape(text, side, reading.last)
+            return _shape(text, side, reading)
         meaning = "in_size" if meaning == "input" else "out_size"
     if meaning in ("in_size", "out_size"):
         side, found = meaning.removesuffix("_size"), spatial(text)
@@ -158,11 +249,13 @@ def _sizes(meaning: Meaning, text: str, reading: _Reading) -> Mapping[str, int]:
         return _kernel(text)
     if meaning == "description":
         return _described(text)
-    if meaning == "kernel_padding_stride":
-        parts = [whole(part) for part in plain(text).strip("()").split(",")]
+    if meaning in ("kernel_padding_stride", "kernel_stride_padding"):
+        parts = [whole(part) for part in re.split("[,/]", plain(text).strip("()"))]
         if len(parts) != 3 or None in parts:
             return {}
         names = ("kh", "kw"), ("ph", "pw"), ("sh", "sw")
+        if meaning == "kernel_stride_padding":
+            names = names[0], names[2], names[1]
         return {n: p for pair, p in zip(names, parts, strict=True) for n in pair if p is not None}
     value = whole(text)
     if value is None:
@@ -181,12 +274,17 @@ NAMES: dict[Meaning, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-def _shape(text: str, side: str, last: bool) -> Mapping[str, int]:
-    shape = axes(text)
+THOUSANDS = re.compile(r"[\[(]?\d{1,3}(?:,\d{3})+[\])]?")
+
+
+def _shape(text: str, side: str, reading: _Reading) -> Mapping[str, int]:
+    if reading.spaced and THOUSANDS.fullmatch(text.strip("`* ")):
+        text = text.replace(",", "")
+    shape, last = axes(text), reading.last
     found: dict[str, int | None] = {}
     if side == "out" and shape and None not in shape:
         found["elements"] = prod(size for size in shape if size is not None)
-    if len(shape) == 4:
+    if len(shape) == 4 or (len(shape) == 2 and reading.batch is not None):
         found["batch"], shape = shape[0], shape[1:]
     if len(shape) == 3:
         names = ("h", "w", "c") if last else ("c", "h", "w")
@@ -291,8 +389,10 @@ def _use_names(layers: Iterable[RowLayer]) -> None:
     agree = sum(a == b for a, b in channels)
     if channels and agree * 10 < len(channels) * 8:
         return
+    pools = [sizes["kernel"] for layer, sizes in given if layer.kind in POOLS]
+    counted = 1 in pools  # POOL1, POOL2, POOL3: the first pool, not one with a kernel of 1
     for layer, sizes in given:
-        if "kernel" in sizes:
+        if "kernel" in sizes and not (counted and layer.kind in POOLS):
             for name in ("kh", "kw"):
                 layer.printed.setdefault(name, SizeFact(sizes["kernel"]))
         if "filters" in sizes:
@@ -399,6 +499,6 @@ def output_sizes(layer: RowLayer, axis: str) -> tuple[int, ...]:
 
 def steps(room: int, step: int) -> tuple[int, ...]:
     """Positions of a window that has so much room: by floor, then by ceil."""
-    if room < 0:
+    if room < 0 or step < 1:
         return ()
     return (room // step + 1, -(-room // step) + 1)

@@ -23,7 +23,7 @@ def window_sizes(
     got = layer.get(f"{axis}in", f"k{axis}")
     if got is None:
         return ()
-    size, kernel = got
+    size, kernel = got[0], span_of(layer, axis)
     stride, pad = layer.sizes.get(f"s{axis}"), layer.sizes.get(f"p{axis}")
     pool = layer.kind in POOLS
     if stride and (pad or pool):
@@ -38,9 +38,15 @@ def window_sizes(
     return tuple(dict.fromkeys(n for p in pads for n in steps(size + 2 * p - kernel, step)))
 
 
+def span_of(layer: RowLayer, axis: str) -> int:
+    """How far a kernel goes: its size, with what a dilation leaves out."""
+    dilation = layer.sizes.get(f"d{axis}")
+    return (dilation.value if dilation else 1) * (layer.sizes[f"k{axis}"].value - 1) + 1
+
+
 def sizes_left_open(layer: RowLayer, axis: str) -> Iterator[int]:
     """Output sizes of a window with any stride and padding that the row does not print."""
-    size, kernel = layer.sizes[f"{axis}in"].value, layer.sizes[f"k{axis}"].value
+    size, kernel = layer.sizes[f"{axis}in"].value, span_of(layer, axis)
     stride, pad = layer.sizes.get(f"s{axis}"), layer.sizes.get(f"p{axis}")
     for step in [stride.value] if stride else range(1, STRIDES + 1):
         for each in [pad.value] if pad else range(kernel // 2 + 1):

@@ -1,0 +1,218 @@
+"""The cells to blame: those without which the other cells of a table agree.
+
+Every cell of a broken equation is left out in turn, and the table is checked again without it. What
+is wrong takes part in few equations that hold, so that leaving it out loses nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from math import sqrt
+
+from msgspec import Struct
+
+from layerscope.auditing.equations import Equation, Suspect, suspects
+from layerscope.auditing.state import Checked, checked_sheet
+from layerscope.documents.figures import Figure
+from layerscope.limits import MOST_SIZE
+from layerscope.sheets.sheet import WHOLE, sheet_without
+from layerscope.sheets.structure import CellPart, Cells, value_of
+
+CANDIDATES = 24  # parts of cells that are left out one after the other
+SMALL = 12  # kernels, strides and paddings below it are tried
+NEAR = 6  # rows whose sizes are tried
+EQUAL = 3  # cells that are named beside the first
+WORK = 8_000  # rows that are checked again in all; beyond them equations are counted only
+
+
+class _Trial(Struct, frozen=True):
+    """A table without a part of a cell: whether the others agree, and what that part spoke for."""
+
+    part: CellPart
+    agrees: bool
+    lost: int  # equations that held with it
+
+
+def blamed(checked: Checked) -> list[Suspect]:
+    """Suspects, one for each contradiction that is independent of the others."""
+    found: list[Suspect] = []
+    work, equations = WORK, list(checked.equations)
+    while broken := [e for e in equations if not e.holds]:
+        linked = _linked(broken, next(suspects(equations)).parts[0])
+        parts = _candidates(equations, linked)
+        work -= len(parts) * len(checked.sheet.rows)
+        best = _best(checked, parts, linked) if work > 0 else []
+        if best:
+            own = _own(linked, best[0].part)
+            at = own.target if own.target[:2] == best[0].part[:2] else _within(own, best[0].part)
+            others = {t.part[:2]: t.part for t in best if t.part[:2] != at[:2]}
+            found.append(Suspect((at, *(others.values() if len(others) <= EQUAL else ())), own))
+            equations = [e for e in equations if e.holds or e not in linked]
+        else:
+            found.append(next(suspects(equations)))
+        equations = [e for e in equations if _is_left(e, found[-1])]
+    return found
+
+
+def _is_left(equation: Equation, suspect: Suspect) -> bool:
+    """Whether an equation is independent of a suspect, or broken with its right value as well."""
+    at, own = suspect.parts[0], suspect.equation
+    if not any(cell[:2] == at[:2] for cell in equation.cells):
+        return True
+    if equation.holds or equation.target[:2] == at[:2] or equation.holds_with is None:
+        return False
+    right = own.number if own.target == at else None
+    return right is not None and equation.holds_with(at, right) is False
+
+
+def _linked(broken: Sequence[Equation], first: CellPart) -> list[Equation]:
+    """The broken equations that have cells in common with one cell, directly or by others."""
+    cells, left = {first[:2]}, list(broken)
+    found: list[Equation] = []
+    while more := [e for e in left if any(cell[:2] in cells for cell in e.cells)]:
+        found += more
+        cells |= {cell[:2] for e in more for cell in e.cells}
+        left = [e for e in left if e not in more]
+    return found
+
+
+def _best(checked: Checked, parts: Sequence[CellPart], linked: Sequence[Equation]) -> list[_Trial]:
+    """The parts without which the others agree, if they speak for less than against."""
+    solved = {part: values for part in parts if (values := list(_values(checked, part, linked)))}
+    trials = [t for p, values in solved.items() if (t := _trial(checked, p, linked, values)).agrees]
+    least = min((t.lost for t in trials), default=0)
+    if least > _count(linked) + 1:
+        return []
+    targets = {e.target[:2] for e in linked}
+    equal = [t for t in trials if t.lost == least]
+    return sorted(equal, key=lambda trial: trial.part[:2] not in targets)
+
+
+def _values(
+    checked: Checked, part: CellPart, linked: Sequence[Equation]
+) -> Iterator[Fraction | None]:
+    """Values of a part with which the broken equations would hold; None if they do not show one."""
+    layer = checked.layers.get(part[0])
+    own = [e for e in linked if any(_is_in(cell, part) for cell in e.cells)]
+    tried = list(dict.fromkeys(v for e in own for v in _tried(checked, part, e)))
+    said = [e for e in own if e.holds_with is not None]
+    if not said or layer is None:
+        yield None
+        return
+    open_ = True
+    for value in tried:
+        results = [e.holds_with(part, value) for e in said if e.holds_with is not None]
+        if any(result is not None for result in results):
+            open_ = False
+        if False not in results:
+            yield value
+    if open_:
+        yield None
+
+
+def _tried(checked: Checked, part: CellPart, equation: Equation) -> Iterator[Fraction]:
+    """Values that may be right in a part of a cell."""
+    if equation.target == part and equation.number is not None:
+        yield equation.number
+        return
+    yield from map(Fraction, range(SMALL))
+    for row in (part[0], equation.target[0]):
+        layer = checked.layers.get(row)
+        now = value_of(layer, part) if layer is not None else None
+        figure = _figure_at(checked, equation.target)
+        if now is not None and figure is not None and equation.number:
+            times = figure.value() / equation.number
+            for ratio in (float(times), sqrt(max(0.0, float(times)))):
+                near = now * ratio
+                if near < MOST_SIZE:
+                    yield from (Fraction(int(near) + n) for n in (0, 1))
+    for each in re.findall(r"\d+", equation.expected.replace(",", ""))[:3]:
+        yield Fraction(each)
+    for other in checked.layers.values():
+        if abs(other.row.at - part[0]) <= NEAR:
+            yield from (Fraction(fact.value) for fact in other.printed.values())
+            yield from (Fraction(fact.value) for _, fact in other.said_again)
+
+
+def _figure_at(checked: Checked, part: CellPart) -> Figure | None:
+    claims = checked.sheet.rows[part[0]].claims
+    return next((c.figure for c in claims if c.cell_part == part), None)
+
+
+def _candidates(equations: Sequence[Equation], broken: Sequence[Equation]) -> list[CellPart]:
+    """Parts of the cells of broken equations, and these cells; those in most equations first."""
+    bad = Counter(part for e in broken for part in _with_cells(e.cells))
+    good = Counter(
+        part for e in equations if e.holds and not e.copied for part in _with_cells(e.cells)
+    )
+    return sorted(bad, key=lambda part: (-bad[part], good[part], part))[:CANDIDATES]
+
+
+def _with_cells(cells: Cells) -> set[CellPart]:
+    """Parts, and the whole cells of those that are axes of a shape or window."""
+    return {*cells, *((*part[:2], WHOLE) for part in cells if part[2] >= 100)}
+
+
+def _trial(
+    checked: Checked, part: CellPart, linked: Sequence[Equation], values: Sequence[Fraction | None]
+) -> _Trial:
+    left = checked_sheet(sheet_without(checked.sheet, [part]), checked.number, checked)
+    copies = _copies(checked, [part])
+    others = {e.target for e in checked.equations if not e.holds and e not in linked}
+    cells = frozenset(c for e in checked.equations if e.target in others for c in e.cells)
+    broken = [
+        e for e in left.equations
+        if not e.holds and e.target not in cells and not (e.copied and e.cells & copies)
+    ]  # fmt: skip
+    if broken:
+        return _Trial(part, False, 0)
+    held = [e for e in checked.equations if e.holds and not e.copied]
+    mine = [e for e in held if any(_is_in(cell, part) for cell in e.cells)]
+    gone = max(0, _held(checked.equations) - _held(left.equations))
+    return _Trial(part, True, min(_lost(mine, part, value, gone) for value in values))
+
+
+def _lost(held: Sequence[Equation], part: CellPart, value: Fraction | None, gone: int) -> int:
+    """Equations that hold and would not with another value."""
+    strict = [e for e in held if not e.follows or e.target[0] == part[0] or e.target[1] != part[1]]
+    if value is None:
+        return min(gone, _count(strict))
+    return _count(
+        e for e in strict if e.holds_with is None or e.holds_with(part, value) in (False, None)
+    )
+
+
+def _held(equations: Iterable[Equation]) -> int:
+    return _count(e for e in equations if e.holds and not e.copied)
+
+
+def _copies(checked: Checked, out: Sequence[CellPart]) -> Cells:
+    """Cells that repeat a cell that is left out: they may repeat its mistake."""
+    cells = {part[:2] for part in out}
+    return frozenset(
+        part
+        for e in checked.equations
+        if e.copied and e.holds and any(part[:2] in cells for part in e.cells)
+        for part in e.cells
+    )
+
+
+def _count(equations: Iterable[Equation]) -> int:
+    return len({equation.group or equation.cells for equation in equations})
+
+
+def _own(broken: Sequence[Equation], part: CellPart) -> Equation:
+    """The broken equation that best says what is wrong with a cell."""
+    own = [e for e in broken if any(_is_in(cell, part) for cell in e.cells)]
+    return next((e for e in own if _is_in(e.target, part)), own[0])
+
+
+def _within(equation: Equation, part: CellPart) -> CellPart:
+    return next(cell for cell in sorted(equation.cells) if _is_in(cell, part))
+
+
+def _is_in(cell: CellPart, part: CellPart) -> bool:
+    return cell == part or (part[2] == WHOLE and cell[:2] == part[:2])

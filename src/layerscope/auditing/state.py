@@ -1,0 +1,128 @@
+"""A sheet with its layers, conventions and equations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+
+from msgspec import Struct
+
+from layerscope.auditing.conventions import ColumnConvention, choose
+from layerscope.auditing.equations import Equation
+from layerscope.auditing.field_equations import field_equations
+from layerscope.auditing.figure_equations import figure_equations, share_equations
+from layerscope.auditing.shape_equations import shape_equations
+from layerscope.documents.headings import Meaning
+from layerscope.sheets.attach import attach
+from layerscope.sheets.corrections import Renamed, correct_kinds
+from layerscope.sheets.kernels import infer
+from layerscope.sheets.sheet import Claim, Sheet
+from layerscope.sheets.structure import RowLayer, layers_of
+
+Key = tuple[Meaning, str]  # of a column: its meaning, and its heading unless labels say the meaning
+COUNTED = ("params", "weights", "macs", "flops", "madds", "memory", "activations")
+SUMMED = (*COUNTED, "read", "written", "traffic", "time")  # a total is a sum
+TRUSTED = 2  # a convention is stated if it explains at least one figure in so many
+
+
+class Checked(Struct):
+    """A sheet on the way: its layers, columns, conventions and equations."""
+
+    sheet: Sheet
+    number: int
+    layers: dict[int, RowLayer]
+    columns: dict[Key, list[Claim]]
+    conventions: Mapping[Key, ColumnConvention]
+    renamed: list[Renamed]
+    batch: int = 1
+    equations: Sequence[Equation] = ()
+
+
+def checked_sheet(sheet: Sheet, number: int, like: Checked | None = None) -> Checked:
+    """The equations of a sheet, by its own conventions or by those of a sheet that is like it."""
+    rows = layers_of(sheet)
+    renamed = list(correct_kinds(rows))
+    layers = {layer.row.at: layer for layer in rows}
+    columns = _columns(sheet)
+    batch = _batch(columns, layers) if like is None else like.batch
+    infer(rows, batch, branched=attach(rows))
+    conventions = {}
+    for key, claims in columns.items():
+        found = like.conventions.get(key) if like else None
+        if like is None or (found is not None and not found.settled):
+            found = choose(counts_of(claims), layers, batch)
+            found = found if found is not None and _trusted(found) else None
+        if found is not None:
+            conventions[key] = found
+    checked = Checked(sheet, number, layers, columns, conventions, renamed, batch)
+    checked.equations = list(_equations(checked, rows))
+    return checked
+
+
+def _trusted(convention: ColumnConvention) -> bool:
+    return convention.explained > 0 and convention.explained * TRUSTED >= convention.of
+
+
+def _columns(sheet: Sheet) -> dict[Key, list[Claim]]:
+    found: dict[Key, list[Claim]] = {}
+    for row in sheet.rows:
+        for claim in row.claims:
+            key = (claim.meaning, "" if claim.labelled else claim.heading.text)
+            found.setdefault(key, []).append(claim)
+    return found
+
+
+def counts_of(claims: Sequence[Claim]) -> list[Claim]:
+    return [c for c in claims if c.figure is None or c.figure.unit != "%"]
+
+
+def _batch(columns: dict[Key, list[Claim]], layers: dict[int, RowLayer]) -> int:
+    """The batch that the activations of a table count."""
+    for (meaning, _), claims in columns.items():
+        if meaning in ("activations", "memory"):
+            found = choose(claims, layers)
+            if found is not None and _trusted(found):
+                return found.batch
+    return 1
+
+
+def _equations(checked: Checked, rows: Sequence[RowLayer]) -> Iterator[Equation]:
+    yield from shape_equations(rows)
+    fields = field_equations(checked.columns, rows)
+    if sum(e.holds for e in fields) * 10 >= len(fields) * 5:
+        yield from fields
+    for key, claims in checked.columns.items():
+        convention = checked.conventions.get(key)
+        if convention is not None:
+            yield from figure_equations(counts_of(claims), checked.layers, convention)
+        shares = [
+            c
+            for c in claims
+            if c.figure is not None and (c.figure.unit == "%" or key[0] == "share")
+        ]
+        if shares:
+            yield from _shares(checked, key, shares)
+
+
+def _shares(checked: Checked, key: Key, claims: list[Claim]) -> Iterator[Equation]:
+    """Equations of percentages, of the column that explains most of them."""
+    best: list[Equation] = []
+    for other, convention in checked.conventions.items():
+        if other[0] not in COUNTED or (key[0] != "share" and other[0] != key[0]):
+            continue
+        figures = counts_of(checked.columns[other])
+        total = _total_of(checked, figures, convention)
+        found = list(share_equations(claims, figures, total, convention))
+        if sum(e.holds for e in found) > sum(e.holds for e in best):
+            best = found
+    if sum(e.holds for e in best) * TRUSTED >= len(best):
+        yield from best
+
+
+def _total_of(checked: Checked, figures: Sequence[Claim], convention: ColumnConvention) -> Fraction:
+    """The printed total of a column, else the sum of its figures."""
+    printed = [c.figure for c in figures if checked.sheet.rows[c.row].kind == "total" and c.figure]
+    if printed:
+        return printed[0].value(convention.base)
+    rows = [c.figure for c in figures if c.row in checked.layers and c.figure]
+    return sum((figure.value(convention.base) for figure in rows), Fraction())

@@ -1,0 +1,79 @@
+"""Documents that are large or broken: a clear word, in bounded time and memory."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import process_time
+
+import pytest
+
+from layerscope.api.auditing import audit
+from layerscope.errors import LayerscopeError
+
+SECONDS = 60  # of processor time; a loaded machine is several times slower than an idle one
+HEAD = "| layer | output | params |\n| --- | --- | ---: |\n| input | 3x8x8 | 0 |\n"
+
+
+def rows(count: int) -> str:
+    return HEAD + "".join(f"| conv{n} | 3x8x8 | 84 |\n" for n in range(count))
+
+
+LARGE: dict[str, Callable[[], str]] = {
+    "ten megabytes of prose": lambda: "The network has 3 layers, see below.\n" * 280_000,
+    "a hundred thousand rows": lambda: rows(100_000),
+    "wrong in every row": lambda: rows(3_000).replace("| 84 |", "| 85 |", 1_400),
+    "rows of two kinds": lambda: HEAD + "| conv | 3x8x8 | 84 |\n| fc | 5 | 965 |\n" * 2_000,
+    "one line": lambda: "CONV: [3x8x8] weights: 84 " * 400_000,
+    "a million bars": lambda: HEAD + "|" * 1_000_000 + "\n",
+    "a million bars in a heading": lambda: "| layer " * 125_000 + "\n" + "| --- " * 125_000 + "\n",
+    "parentheses": lambda: HEAD + f"| conv | 3x8x8 | {'(' * 10_000}84{')' * 10_000} |\n",
+    "open parentheses": lambda: HEAD + f"| conv | 3x8x8 | {'(' * 10_000} |\n",
+    "digits": lambda: HEAD + f"| conv | 3x8x8 | {'9' * 100_000} |\n",
+    "powers": lambda: HEAD + "| conv | 3x8x8 | 9^9^9^9^9 |\n| conv | 9^9^9 | 84 |\n",
+    "sizes": lambda: HEAD + f"| conv | {'9' * 30}x{'9' * 30}x3 | 84 |\n" * 20,
+    "columns": lambda: "Layer (type)   " + "Param #   " * 5_000 + "\n" + "conv 1   " * 5_000 + "\n",
+    "tags": lambda: "<table><tr>" + "<td>1" * 300_000,
+    "comments": lambda: "# layer  output  params\n" * 100_000,
+    "totals": lambda: rows(3) + "Total params: 252\n" * 100_000,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large_documents(name: str) -> None:
+    text = LARGE[name]()
+    before = process_time()
+    notes, refusal = [], ""
+    try:
+        notes = [note for table in audit(text=text).tables for note in table.notes]
+    except LayerscopeError as error:
+        refusal = str(error)
+    assert process_time() - before < SECONDS
+    assert len(refusal) < 300
+    cut = any("only the first" in note for note in notes)
+    assert cut == (name == "a hundred thousand rows")
+
+
+def test_memory() -> None:
+    """The largest of them leave the process below two gigabytes."""
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert used < 2 << (30 if sys.platform == "darwin" else 20)
+
+
+@pytest.mark.parametrize(
+    ("data", "word"),
+    [
+        (b"| layer | params |\n| --- | --- |\n| \xff\xfe | 1 |\n", "3:3: byte 0xff is no UTF-8"),
+        (b"\xff\xfe|\x00 ", ""),
+        (b"\x00" * 1000, "no table"),
+        (b"", "no table"),
+        (b"\xed\xa0\x80", "byte 0xed"),
+    ],
+)
+def test_broken_encodings(tmp_path: Path, data: bytes, word: str) -> None:
+    path = tmp_path / "broken.md"
+    path.write_bytes(data)
+    with pytest.raises(LayerscopeError, match=word):
+        audit(path)
