@@ -466,6 +466,7 @@ RESULTS = (
     "layerscope.report.explain:Explanation", "layerscope.report.training:Fit",
     "layerscope.analysis.training:Training", "layerscope.report.measurement:Measurement",
     "layerscope.report.measurement:Run", "layerscope.report.prediction:Prediction",
+    "layerscope.plot.chart:Chart",
     "layerscope.auditing.findings:Audit", "layerscope.auditing.findings:AuditedTable",
     "layerscope.auditing.findings:AuditedColumn", "layerscope.auditing.findings:Finding",
     "layerscope.dropins:FlopCountAnalysis", "layerscope.graph:Graph", "layerscope.graph:Node",

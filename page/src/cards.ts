@@ -22,7 +22,9 @@ export function cards(host: HTMLElement, store: Store): Pane {
   let sparks: Spark[] = [];
   const draw = (): void => {
     sparks = [];
-    host.replaceChildren(...cardsOf(store).map((card) => {
+    const all = cardsOf(store);
+    host.style.setProperty("--cards", String(all.length));
+    host.replaceChildren(...all.map((card) => {
       const spark = card.column === null ? null : new Spark(store, card.column);
       if (spark !== null) sparks.push(spark);
       return h("div", { class: "panel card" },
@@ -55,6 +57,7 @@ function cardsOf(store: Store): CardData[] {
     count(store, "params"), count(store, "macs"), count(store, flops), count(store, "activations"),
     bytes(store, "alive", "peak memory", peak === null ? "" : `at ${peak}`, "alive"),
     bytes(store, "weights", "weights", [dtype, top === undefined ? "" : `most in ${top.full}`].filter(Boolean).join(" · "), null),
+    ...time(store),
   ].filter((card) => card.figure !== "");
 }
 
@@ -73,6 +76,14 @@ function bytes(store: Store, column: string, label: string, note: string, bars: 
   return { label, figure, unit, note, title: note, column: bars };
 }
 
+// The time of the run, or the predicted one.
+function time(store: Store): CardData[] {
+  const run = store.data.runs?.[store.state.report];
+  if (!run) return [];
+  const [figure = "", unit = ""] = run.total.split(" ");
+  return [{ label: run.kind === "run" ? "time" : "predicted time", figure, unit, note: run.title.replace(/^predicted for /, ""), title: run.title, column: "time" }];
+}
+
 /** Bars of one column over the order of execution; the chosen layers in the accent. */
 class Spark {
   readonly element: SVGSVGElement;
@@ -86,7 +97,7 @@ class Spark {
     this.perBin = Math.max(1, Math.ceil(layers / BINS));
     const bins = Array.from({ length: Math.ceil(layers / this.perBin) }, (_, bin) =>
       Math.max(0, ...values.slice(bin * this.perBin, (bin + 1) * this.perBin).map((value) => value ?? 0)));
-    const most = Math.max(...bins, 1);
+    const most = Math.max(...bins) || 1;
     this.heights = bins.map((value) => (value === 0 ? 0 : Math.max(0.8, (value / most) * HEIGHT)));
     this.element = s("svg", { viewBox: `0 0 ${bins.length} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" },
       s("path", { class: "spark", d: this.path(() => true) }), this.chosen);

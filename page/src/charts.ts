@@ -47,11 +47,15 @@ export function chart(host: HTMLElement, store: Store, name: string, options: Op
     const item = store.item(store.state.hover?.id ?? store.state.selection);
     drawn?.choose(item?.layers ?? []);
   };
-  const watcher = new IntersectionObserver((entries) => {
-    if (seen || !entries.some((entry) => entry.isIntersecting)) return;
+  const see = (): void => {
+    if (seen) return;
     seen = true;
     draw();
+  };
+  const watcher = new IntersectionObserver((entries) => {
+    if (entries.some((entry) => entry.isIntersecting)) see();
   }, { rootMargin: "200px" });
+  addEventListener("beforeprint", see);
   watcher.observe(host);
   const observer = new ResizeObserver(() => {
     if (seen && Math.abs(body.clientWidth - width) > 2) draw();
@@ -60,7 +64,7 @@ export function chart(host: HTMLElement, store: Store, name: string, options: Op
   draw();
   const ends = [
     store.on(["report", "theme"], draw), store.on(["selection", "hover"], mark),
-    () => observer.disconnect(), () => watcher.disconnect(), () => drawn?.end(),
+    () => observer.disconnect(), () => watcher.disconnect(), () => removeEventListener("beforeprint", see), () => drawn?.end(),
   ];
   return { destroy: () => ends.forEach((end) => end()) };
 }

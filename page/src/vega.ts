@@ -50,7 +50,7 @@ export function drawChart(host: HTMLElement, spec: ChartSpec, handlers: Handlers
   view.addEventListener("mouseout", () => handlers.hover?.(null));
   return {
     choose: (layers) => void view.signal("chosen", layers).runAsync(),
-    ready: view.runAsync(),
+    ready: view.run().runAsync(),
     end: () => {
       tip.element.remove();
       view.finalize();

@@ -72,7 +72,7 @@ export function launch() {
 }
 
 /** Opens a page from disk; requests other than for the file fail the test. */
-export async function open(browser, path, { width = 1440, height = 900, theme = "light", phone = false, hash = "" } = {}) {
+export async function open(browser, path, { width = 1440, height = 900, theme = "light", phone = false, hash = "", ready = ".tfoot .tr, .state" } = {}) {
   const context = await browser.newContext({
     viewport: { width, height }, colorScheme: theme, offline: true, hasTouch: phone, isMobile: phone, acceptDownloads: true,
   });
@@ -90,7 +90,7 @@ export async function open(browser, path, { width = 1440, height = 900, theme = 
     void dialog.dismiss();
   });
   await page.goto(pathToFileURL(path).href + hash);
-  await page.waitForSelector(".tfoot .tr, .state");
+  await page.waitForSelector(ready);
   page.faults = faults;
   page.done = async () => {
     assert.deepEqual(faults, []);

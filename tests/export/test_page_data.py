@@ -186,6 +186,24 @@ def test_a_run_and_a_saved_report(tmp_path: Path) -> None:
     )
 
 
+def test_a_prediction_is_read_again(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "a100.json"
+    assert run(["predict", "lenet5", "--on", "a100", "--dtype", "fp32", "-o", str(path)]) == 0
+    again, fresh = data_of(str(path)), data_of("lenet5", on="a100", dtype="fp32")
+    assert again["runs"][0]["cells"] == fresh["runs"][0]["cells"]
+    assert again["runs"][0]["lines"] == fresh["runs"][0]["lines"]
+    assert again["reports"][0]["cells"] == fresh["reports"][0]["cells"]
+    assert run(["compare", str(path), "lenet5", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["times"][0]["total_s"] > 0
+    assert run(["show", str(path)]) == 2
+    assert "a prediction that layerscope wrote" in capsys.readouterr().err
+    old = json.loads(path.read_text(encoding="utf-8"))
+    del old["graph"]
+    path.write_text(json.dumps(old), encoding="utf-8")
+    assert run(["report", str(path), "--as", "json"]) == 3
+    assert "without its network" in capsys.readouterr().err
+
+
 def test_without_a_built_page(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     monkeypatch.setattr(page_file, "PAGE", "/nowhere/page.html")
     assert run(["report", "lenet5", "-o", "x.html"]) == 4

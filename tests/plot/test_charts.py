@@ -352,7 +352,7 @@ def test_an_unknown_theme_is_refused() -> None:
 
 def test_charts_of_the_page_are_single_views() -> None:
     report = report_of("resnet50")
-    found = page_charts(report, measured(report, HERE))
+    found: dict[str, Spec] = page_charts(report, measured(report, HERE))
     assert {"memory", "alive", "costs", "params", "activations", "roofline", "time"} == set(found)
     for spec in found.values():
         assert "vconcat" not in spec
@@ -362,16 +362,34 @@ def test_charts_of_the_page_are_single_views() -> None:
     assert set(without) == {"memory", "alive", "costs", "params", "activations"}
 
 
+def lit(spec: Spec, layers: list[int]) -> int:
+    """How many marks are drawn in the accent colour if these layers are chosen."""
+    variables = [each for each in spec["params"] if each["name"] != "chosen"]
+    chosen = {**spec, "params": [*variables, {"name": "chosen", "value": layers}]}
+    accent = THEMES["light"].accent
+    return sum(1 for each in drawn(chosen).items if each.item.get("fill") == accent)
+
+
 def test_chosen_layers_are_drawn_in_accent() -> None:
     report = report_of("resnet50")
-    accent = THEMES["light"].accent
-    for name, spec in page_charts(report, measured(report, HERE)).items():
-        number = values(spec, {"memory": "steps", "roofline": "dots"}.get(name, "rows"))[0]["layer"]
-        for layers, count in (([], 0), ([number], 1)):
-            variables = [each for each in spec["params"] if each["name"] != "chosen"]
-            chosen = {**spec, "params": [*variables, {"name": "chosen", "value": layers}]}
-            items = [each for each in drawn(chosen).items if each.item.get("fill") == accent]
-            assert len(items) == count, name
+    found: dict[str, Spec] = page_charts(report, measured(report, HERE))
+    for name, spec in found.items():
+        rows = values(spec, {"memory": "steps", "roofline": "dots"}.get(name, "rows"))
+        number = max(row["layer"] for row in rows if row["layer"] is not None)
+        assert lit(spec, []) == 0, name
+        assert lit(spec, [number]) == 1, name
+
+
+def test_a_bar_of_a_module_is_lit_for_its_layers() -> None:
+    report, spec = report_of("resnet50"), charts("resnet50")["costs"]
+    inside = [n for n, layer in enumerate(report.layers) if layer.name.startswith("layer1.0.")]
+    assert len(inside) > 3
+    for n in inside:
+        assert lit(spec, [n]) == 1
+    assert lit(spec, inside) == 1
+    whole = [n for n, layer in enumerate(report.layers) if layer.name.startswith("layer1.")]
+    assert lit(spec, whole) == 3
+    assert lit(spec, [1]) == 0  # bn1, which has no MACs and no bar
 
 
 def test_a_chart_of_nothing_is_refused() -> None:

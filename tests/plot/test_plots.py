@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from layerscope import analyze, predict
+from layerscope import Builder, analyze, predict
 from layerscope.cli import run
 from layerscope.engines import cache
 from layerscope.engines.accelerators import ACCELERATORS, machine_of
@@ -227,6 +227,16 @@ def test_a_page_holds_the_chart_and_both_themes(bundle: str) -> None:
     assert not [word for word in ("src=", "href=") if word in page]
     fixed = analyze("lenet5").plot(theme="dark").to_html()
     assert '"themes":{"dark":' in fixed.replace(" ", "").replace("\n", "")
+
+
+def test_a_page_prints_hostile_names(bundle: str) -> None:
+    b = Builder("</title><script>alert(1)</script>")
+    b.conv(b.input("x", (1, 3, 8, 8)), 4, 3, name="<img src=x onerror=alert(1)>\u202e")
+    page = analyze(b.build()).plot("costs").to_html()
+    assert "<img" not in page
+    assert page.count("<script") == 2
+    assert page.count("</title>") == 1
+    assert "\u202e" not in page
 
 
 def test_a_page_that_is_not_built_is_named(

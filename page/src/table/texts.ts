@@ -9,7 +9,7 @@ export type TextForm = "csv" | "md" | "latex";
 /** The rows of the table as text: all modules open, or the flat list that is shown. */
 export function tableText(store: Store, form: TextForm): string {
   const whole = store.state.columns === null && !store.state.flat && store.state.sort === null && store.matches === null;
-  const made = store.report.exports?.[form];
+  const made = store.report.exports?.[form === "md" ? "markdown" : form];
   if (whole && made !== undefined && store.state.convention === store.ownConvention()) return made;
   const names = store.listed()
     .filter((column) => store.state.columns?.includes(column.name) ?? column.shown)
@@ -18,9 +18,8 @@ export function tableText(store: Store, form: TextForm): string {
   const listing = listItems(store);
   const items = listing.flat ? listing.items : store.model.items;
   const titles = names.map((name) => (name.endsWith("%") ? `% of ${store.title(name.slice(0, -1))}` : store.title(name)));
-  const cells = (item: Item, name: string): string => (item === store.model.root ? "total" : name) ;
   const rows = [...items, store.model.root].map((item) => [
-    cells(item, listing.flat ? item.full : indented(item, form)),
+    item === store.model.root ? "total" : listing.flat ? item.full : indented(item, form),
     ...names.map((name) => (form === "csv" ? plain(store, item, name) : store.text(item, name))),
   ]);
   const figures = [false, ...names.map((name) => store.column(name)?.kind !== "text")];

@@ -24,11 +24,12 @@ if TYPE_CHECKING:
     from layerscope.engines import Progress
     from layerscope.report.compare import Comparison
     from layerscope.report.measurement import Measurement
+    from layerscope.report.prediction import Prediction
 
-Network: TypeAlias = "str | Graph | torch.nn.Module | Report | Measurement"
+Network: TypeAlias = "str | Graph | torch.nn.Module | Report | Measurement | Prediction"
 
 
-Subject: TypeAlias = "tuple[Report, Measurement | None]"
+Subject: TypeAlias = "tuple[Report, Measurement | Prediction | None]"
 
 
 def compare(
@@ -55,8 +56,8 @@ def compare(
     networks = [fspath(each) if isinstance(each, PathLike) else each for each in (first, *others)]
     found = list(subjects(networks, options))
     reports = [report for report, _ in found]
-    times = [None if run is None else NetworkTime.of_measurement(run) for _, run in found]
-    dtype = _common_dtype(on, options.get("dtype"), networks, found)
+    times = [None if run is None else NetworkTime.of(run) for _, run in found]
+    dtype = common_dtype(on, options.get("dtype"), networks, found)
     for n, report in enumerate(reports):
         if (measure or on is not None) and times[n] is None:
             times[n] = time_of(report, networks[n], on, dtype, progress)
@@ -69,10 +70,11 @@ def subjects(networks: Sequence[Network], options: dict[str, Any]) -> Iterator[S
     All options are checked before the first network is read.
     """
     from layerscope.report.measurement import Measurement
+    from layerscope.report.prediction import Prediction
 
     options = {name: value for name, value in options.items() if is_given(value)}
-    if all(isinstance(each, (Report, Measurement)) for each in networks):
-        check_unused(options, "Reports and Measurements are used as they are")
+    if all(isinstance(each, (Report, Measurement, Prediction)) for each in networks):
+        check_unused(options, "Reports, Measurements and Predictions are used as they are")
     _check_network_options(options, networks)
     _check_reader_options(options, networks)
     return (_subject(each, options) for each in networks)
@@ -81,6 +83,7 @@ def subjects(networks: Sequence[Network], options: dict[str, Any]) -> Iterator[S
 def _subject(network: Network, options: dict[str, Any]) -> Subject:
     """The report of a network, and its run if it was measured."""
     from layerscope.report.measurement import Measurement
+    from layerscope.report.prediction import Prediction
 
     saved = read_result(network) if isinstance(network, str) else None
     if saved is not None:
@@ -92,19 +95,23 @@ def _subject(network: Network, options: dict[str, Any]) -> Subject:
         return network, None
     if isinstance(network, Measurement):
         return network.report, network
+    if isinstance(network, Prediction):
+        if network.graph is None:
+            raise UsageError(f"a Prediction of {network.network} without its graph")
+        return analyze(network.graph), network
     if isinstance(network, (str, Graph)):
         check_input_option(network, options)
     options = {name: value for name, value in options.items() if _applies(network, name)}
     return analyze(network, **options), None
 
 
-def _common_dtype(
+def common_dtype(
     on: str | None,
     asked: str | torch.dtype | None,
     networks: Sequence[Network],
     found: Sequence[Subject],
 ) -> str | None:
-    """The dtype that all times of a comparison are predicted in; raises if there are several."""
+    """The dtype that times of several networks are predicted in; raises if there are several."""
     dtype = None if asked is None else dtype_name(asked)
     if on is None or on == "this":
         return dtype
@@ -162,14 +169,15 @@ def _is_result(network: Network) -> bool:
     """Whether it is a report or a run, or a file that one was written to."""
     from layerscope.formats import kind_of_json
     from layerscope.report.measurement import Measurement
+    from layerscope.report.prediction import Prediction
 
     if isinstance(network, str):
-        return kind_of_json(network) in ("run", "report")
-    return isinstance(network, (Report, Measurement))
+        return kind_of_json(network) in ("run", "report", "prediction")
+    return isinstance(network, (Report, Measurement, Prediction))
 
 
-def read_result(path: str) -> Report | Measurement | None:
-    """A report or a run that layerscope wrote to a JSON file; None for another kind of file."""
+def read_result(path: str) -> Report | Measurement | Prediction | None:
+    """A report, run or prediction in a JSON file of layerscope; None for another kind of file."""
     from layerscope.formats import kind_of_json
 
     kind = kind_of_json(path)
@@ -181,4 +189,8 @@ def read_result(path: str) -> Report | Measurement | None:
         from layerscope.export.report_file import read_file as read_report
 
         return read_report(path)
+    if kind == "prediction":
+        from layerscope.export.predicted import read_file as read_prediction
+
+        return read_prediction(path)
     return None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from layerscope.api.comparing import Network, subjects
+from layerscope.api.comparing import Network, common_dtype, subjects
 from layerscope.api.plotting import chosen_machine, page_charts
 from layerscope.api.timing import predict
 from layerscope.conventions import convention
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from layerscope.engines import Progress
     from layerscope.export.page_types import PageData, PageMachine, PageRun
     from layerscope.report import Report
-    from layerscope.report.compare import NetworkTime
     from layerscope.report.measurement import Machine, Measurement
     from layerscope.report.prediction import Prediction
 
@@ -52,8 +51,9 @@ def page_data(
     from layerscope.export.page_runs import times_of
     from layerscope.export.page_types import PageData
     from layerscope.plot.theme import THEMES, config
-    from layerscope.report.compare import compare
+    from layerscope.report.compare import NetworkTime, compare
     from layerscope.report.outline import outline
+    from layerscope.report.prediction import Prediction
 
     if not networks:
         raise UsageError("no network to report, expected at least 1")
@@ -62,26 +62,32 @@ def page_data(
     machine = None if on is None else chosen_machine(on)
     themes = {name: config(name) for name in THEMES}
     data = PageData("page", SCHEMA, __version__, [], [], [], [], themes)
+    given = []
+    for n, subject in enumerate(subjects(names, options)):
+        step(subject[0].name, n, 2 * len(names))
+        given.append(subject)
+    dtype = common_dtype(on, options.get("dtype"), names, given)
     found, whole = [], []
-    for n, (given, run) in enumerate(subjects(names, options)):
-        step(given.name, n, len(names))
-        report = replace(given, convention=convention("exact"))
+    for n, (counted, run) in enumerate(given, len(names)):
+        step(counted.name, n, 2 * len(names))
+        report = replace(counted, convention=convention("exact"))
         outlined = outline(report)
-        timed = run or _prediction(report, on)
+        timed = run or _prediction(report, on, dtype)
+        kept = None if isinstance(timed, Prediction) else timed
         times = None if timed is None else times_of(timed, report, outlined)
         data.reports.append(
-            replace(page_report(report, outlined), machine=_roofs(report, run, machine, times))
+            replace(page_report(report, outlined), machine=_roofs(report, kept, machine, times))
         )
         data.runs.append(times)
-        data.charts.append(page_charts(report, run, machine))
+        data.charts.append(page_charts(report, kept, machine))
         found.append(report)
-        whole.append(None if timed is None else _whole(timed))
+        whole.append(None if timed is None else NetworkTime.of(timed))
     if len(found) > 1:
         data.comparisons.extend(comparisons(compare(found, whole if any(whole) else ())))
     return data
 
 
-def _prediction(report: Report, on: str | None) -> Prediction | None:
+def _prediction(report: Report, on: str | None, dtype: str | None) -> Prediction | None:
     """Times predicted for a machine; None for this one, if it is not calibrated."""
     if on is None:
         return None
@@ -91,17 +97,7 @@ def _prediction(report: Report, on: str | None) -> Prediction | None:
 
         if cached_calibration("onnxruntime", threads_of(None)) is None:
             return None
-    return predict(report, on=on)
-
-
-def _whole(found: Measurement | Prediction) -> NetworkTime:
-    """The time of a whole network."""
-    from layerscope.report.compare import NetworkTime
-    from layerscope.report.prediction import Prediction
-
-    if isinstance(found, Prediction):
-        return NetworkTime.of_prediction(found)
-    return NetworkTime.of_measurement(found)
+    return predict(report, on=on, dtype=dtype)
 
 
 def _roofs(

@@ -70,8 +70,8 @@ def command(
 ) -> None:
     """Write one HTML page with the graph, the table and charts of every NET.
 
-    A NET may also be a run of `measure` or a report that was written with -o FILE.json. Without
-    -o the page is written to report.html.
+    A NET may also be a run of `measure`, a prediction or a report that was written with
+    -o FILE.json. Without -o the page is written to report.html.
     """
     from layerscope.api.reporting import page_data
     from layerscope.export.page_file import built_page, data_text, write

@@ -78,7 +78,7 @@ def document(
     from layerscope.report.outline import outline
 
     memory = report.memory
-    plain = _plain_graph(report.graph)
+    plain = plain_graph(report.graph)
     outlined = outline(report)
     own = cells(report, outlined.rows, COLUMNS) if conventions else {}
     return ReportJson(
@@ -118,7 +118,7 @@ def document(
     )
 
 
-def _plain_graph(graph: Graph) -> dict[str, Any]:
+def plain_graph(graph: Graph) -> dict[str, Any]:
     """The graph without the folders of its files."""
     plain = to_plain(graph)
     for each in (*plain["nodes"], *plain["inputs"]):

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from layerscope.analysis.memory import lifetimes
 from layerscope.export.json_types import ColumnJson, FindingJson, LiveTensorJson, TreeJson
 from layerscope.export.text import LAYOUTS
-from layerscope.report.advice import advice
 from layerscope.report.columns import COLUMNS, cell, titled
 from layerscope.report.findings import NetworkFinding, table_findings
 from layerscope.report.language import lines as language
@@ -38,6 +37,8 @@ def columns(report: Report) -> list[ColumnJson]:
 
 def findings(report: Report, *, advised: bool) -> list[FindingJson]:
     """Findings with the numbers of their layers; with `advised` those that take longer, too."""
+    from layerscope.report.advice import advice
+
     found = [
         *table_findings(report),
         *(NetworkFinding("language", line) for line in language(report)),

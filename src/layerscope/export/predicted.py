@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from math import inf
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 
+from layerscope.errors import FormatError
 from layerscope.escaping import json_text
 from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
+from layerscope.export.json import plain_graph
+from layerscope.export.run_json import reading
 from layerscope.export.run_lines import AT_LEAST, AT_MOST, UNKNOWN, energy_lines
+from layerscope.graph.serialize import from_plain
 from layerscope.report.measurement import Energy
 from layerscope.report.numbers import at_least, bytes_text, time_text
-from layerscope.report.prediction import LayerGuess, Prediction
+from layerscope.report.prediction import Item, LayerGuess, Prediction
+from layerscope.report.quantities import check_stored
 
 SCHEMA = 1
 
@@ -40,13 +47,16 @@ class PredictionJson(Struct, frozen=True):
     floor_s: float  # lower bound from the peak FLOP/s and bandwidth of the machine
     images_per_s: float | None  # an upper bound if total_s is a lower bound; null for no images
     items_per_s: float | None  # of the tokens, images or inputs that one pass reads
-    item: str
+    item: Item
+    peak_bytes: int
     band: IntervalJson
     layers: tuple[LayerGuess, ...]
     source: str
     notes: tuple[str, ...]
     version: str
     energy: Energy | None  # an upper bound, by the watts of the machine's data sheet
+    items: int = 0  # that one pass reads; 0: the batch
+    graph: dict[str, Any] = {}  # the network, which `report` and `compare` read
 
 
 def headline(found: Prediction) -> str:
@@ -176,11 +186,52 @@ def write_json(found: Prediction) -> str:
         images_per_s=found.images_per_s,
         items_per_s=found.items_per_s,
         item=found.item,
+        peak_bytes=found.peak_bytes,
         band=IntervalJson(found.low_s, found.high_s, found.error),
         layers=found.rows,
         source=found.source,
         notes=found.notes,
         version=found.version,
         energy=found.energy,
+        items=found.items,
+        graph={} if found.graph is None else plain_graph(found.graph),
     )
     return json_text(document)
+
+
+def read_file(path: str) -> Prediction:
+    """The prediction in a file that `predict NET -o FILE.json` wrote."""
+    from layerscope.formats.documents import contents
+
+    try:
+        found = msgspec.json.decode(contents(path), type=PredictionJson)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise FormatError(f"{path}: not a prediction of layerscope: {error}") from None
+    except RecursionError:
+        raise FormatError(f"{path}: JSON that is nested too deeply") from None
+    if found.schema != SCHEMA or not found.graph:
+        raise FormatError(
+            f"{path}: a prediction without its network; write it again with `layerscope predict "
+            "NET -o FILE.json`"
+        )
+    with reading(path):
+        check_stored(msgspec.to_builtins(found), path)
+        return Prediction(
+            network=found.network,
+            machine=found.machine,
+            engine=found.engine,
+            batch=found.batch,
+            dtype=found.dtype,
+            rows=found.layers,
+            total_s=found.total_s,
+            error=found.band.relative,
+            source=found.source,
+            version=found.version,
+            peak_bytes=found.peak_bytes,
+            notes=found.notes,
+            power_w=None if found.energy is None else found.energy.watts,
+            floor_s=found.floor_s,
+            graph=from_plain(found.graph),
+            items=found.items,
+            item=found.item,
+        )

@@ -13,12 +13,13 @@ from layerscope.formats import foreign
 from layerscope.formats.sources import check_file, is_copy
 
 JSON_BYTES = 1 << 28  # of a JSON file
-Kind = Literal["run", "report", "result", "index", "config", "other"]
+Kind = Literal["run", "report", "prediction", "result", "index", "config", "other"]
 # Kinds of documents that layerscope writes; those of other results cannot be read back.
 WRITTEN: dict[str, Kind] = {
     "run": "run", "layerscope measurement": "run", "report": "report",
+    "prediction": "prediction",
     **dict.fromkeys(
-        ("comparison", "explanation", "prediction", "budget", "machine", "fit", "zoo", "audit",
+        ("comparison", "explanation", "budget", "machine", "fit", "zoo", "audit",
          "page"),
         "result",
     ),
@@ -131,6 +132,11 @@ def refusal(path: str, kind: Kind) -> LayerscopeError:
     if kind == "report":
         return UsageError(
             f"{path}: a report that layerscope wrote, which show, compare and plot read; "
+            "give the network that it is of"
+        )
+    if kind == "prediction":
+        return UsageError(
+            f"{path}: a prediction that layerscope wrote, which report and compare read; "
             "give the network that it is of"
         )
     if kind == "result":

@@ -13,6 +13,7 @@ from layerscope.plot.specification import (
     ChartView,
     layer,
     number,
+    span,
     text,
     tooltips,
 )
@@ -37,7 +38,8 @@ class Bar(Struct, frozen=True):
     share: str = ""  # of the total, in percent
     tone: str = "plain"
     kind: str = ""
-    layer: int | None = None  # index of its first layer
+    layer: int | None = None  # index of its first layer, or of that with most operations
+    layers: tuple[int, ...] = ()  # indices of all
     interval: tuple[float, float] | None = None
 
 
@@ -89,9 +91,9 @@ def bars(rows: Sequence[Bar], measure: Measure, left: float | None = None) -> Ch
         ),
     ]
     if any(row.interval is not None for row in rows):
-        span = {"x": number("low"), "x2": {"field": "high"}}
+        ends_of = {"x": number("low"), "x2": {"field": "high"}}
         rule = {"type": "rule", "style": "interval"}
-        layers.insert(2, layer(rule, span, test="datum.low !== null"))
+        layers.insert(2, layer(rule, ends_of, test="datum.low !== null"))
     body: Spec = {
         "width": int(WIDTH - left),
         "height": {"step": STEP},
@@ -118,7 +120,8 @@ def _datum(n: int, row: Bar) -> Spec:
     return {
         "n": n, "name": name, "value": row.value, "text": row.text, "share": row.share,
         "beside": beside, "said": f"{name}: {beside}", "tone": row.tone, "kind": visible(row.kind),
-        "layer": row.layer, "low": low, "high": high, "end": high if low else row.value,
+        "layer": row.layer, **span(row.layers), "low": low, "high": high,
+        "end": high if low else row.value,
     }  # fmt: skip
 
 

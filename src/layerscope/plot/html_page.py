@@ -6,10 +6,16 @@ from pathlib import Path
 
 from layerscope.errors import MissingPage
 from layerscope.escaping import html, json_text
-from layerscope.plot.theme import THEMES, Spec, config
+from layerscope.plot.theme import FONT, NOTE, THEMES, Spec, config
 
 BUNDLE = Path(__file__).parent.parent / "web" / "charts.js"
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
+STYLE = f"""body {{ margin: 0; overflow-x: auto; background: var(--surface); color: var(--ink);
+  font: {NOTE}px/1.4 {FONT} }}
+.tip {{ background: var(--surface); border: 1px solid var(--line); border-radius: 6px;
+  padding: 6px 9px; max-width: 40rem; overflow-wrap: anywhere }}
+.tip .muted {{ color: var(--soft) }}
+"""
 
 
 def page(spec: Spec, theme: str | None = None) -> str:
@@ -43,14 +49,16 @@ def page(spec: Spec, theme: str | None = None) -> str:
 
 
 def _style(theme: str | None) -> str:
-    """Colours of the page around the chart, which the browser shows before it is drawn."""
-    first = THEMES[theme or "light"]
-    rules = f":root {{ color-scheme: {theme or 'light dark'} }}\n{_ground(first.surface)}"
+    """Styles of the page around the chart and of its tooltips."""
+    rules = f":root {{ color-scheme: {theme or 'light dark'} }}\n{_colours(theme or 'light')}\n"
     if theme is None:
-        dark = _ground(THEMES["dark"].surface)
-        rules += f"@media (prefers-color-scheme: dark) {{ {dark.strip()} }}\n"
-    return f"<style>\n{rules}body {{ margin: 0; overflow-x: auto }}\n</style>\n"
+        rules += f"@media (prefers-color-scheme: dark) {{ {_colours('dark')} }}\n"
+    return f"<style>\n{rules}{STYLE}</style>\n"
 
 
-def _ground(colour: str) -> str:
-    return f"body {{ background: {colour} }}\n"
+def _colours(theme: str) -> str:
+    found = THEMES[theme]
+    ink, soft, _ = found.ink
+    names = {"surface": found.surface, "line": found.edge, "ink": ink, "soft": soft}
+    values = "; ".join(f"--{name}: {value}" for name, value in names.items())
+    return f":root {{ {values} }}"

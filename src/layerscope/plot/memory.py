@@ -116,7 +116,7 @@ def _datum(report: Report, step: MemoryStep) -> Spec:
         "n": step.start, "end": step.end, "middle": (step.start + step.end) / 2,
         "bytes": step.alive_bytes, "text": size,
         "name": visible(shown.name), "kind": visible(shown.op), "layer": step.layer,
-        "bounded": step.bounded,
+        "first": step.start, "last": step.end - 1, "bounded": step.bounded,
         "unknown": step.unknown, "step": f"{step.layer + 1:,} of {len(report.layers):,}",
         "said": f"{visible(shown.name)}: {size} alive",
     }  # fmt: skip

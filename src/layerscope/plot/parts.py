@@ -92,13 +92,15 @@ def _runs(report: Report, unused: tuple[TableRow, ...]) -> NetworkParts:
 def _bar(row: TableRow, column: Column, report: Report, total: int, numbers: dict[str, int]) -> Bar:
     found = cell(column, row, report)
     text = cell_text(found, column.kind) or "0"
-    layer = numbers[row.members[0].name] if row.members else None
+    layers = tuple([numbers[layer.name] for layer in row.members])
+    first = layers[0] if layers else None
     kind = row.layer.op if row.layer is not None else ""
     if text == UNKNOWN or isinstance(found, str):
-        return Bar(row.name, None, UNKNOWN, "", "plain", kind, layer)
+        return Bar(row.name, None, UNKNOWN, "", "plain", kind, first, layers)
     value = int(found or 0)
     share = share_text(value, total, report.sign(column.name)) if total and value else ""
-    return Bar(row.name, value, text, share, tone(Fraction(value, total or 1)), kind, layer)
+    shade = tone(Fraction(value, total or 1))
+    return Bar(row.name, value, text, share, shade, kind, first, layers)
 
 
 def layer_text(report: Report, number: int, name: str) -> str:

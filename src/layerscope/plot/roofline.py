@@ -19,6 +19,7 @@ from layerscope.plot.specification import (
     ChartView,
     layer,
     number,
+    span,
     specification,
     text,
     tooltips,
@@ -215,9 +216,9 @@ def _view(scene: Scene) -> ChartView:
     return ChartView(body)
 
 
-def _axis(name: str, span: tuple[float, float], axis: Mapping[str, object]) -> Spec:
-    scale = {"type": "log", "domain": list(span), "nice": False}
-    return number(name, title=axis["title"], scale=scale, axis={**axis, "values": _ticks(*span)})
+def _axis(name: str, ends: tuple[float, float], axis: Mapping[str, object]) -> Spec:
+    scale = {"type": "log", "domain": list(ends), "nice": False}
+    return number(name, title=axis["title"], scale=scale, axis={**axis, "values": _ticks(*ends)})
 
 
 def _ticks(low: float, high: float) -> list[float]:
@@ -241,7 +242,8 @@ def _datum(dot: Dot) -> Spec:
         "rate": rate, "intensity": intensity,
         "said": f"{visible(dot.name)}: {rate} at {intensity}", "time": seconds, "roof": roof,
         "area": _area(dot.share), "kind": KINDS[not dot.has_macs],
-        "layer": dot.layers[0], "layers": list(dot.layers[:MOST_LAYERS]), "count": dot.count,
+        "layer": dot.layers[0], "layers": list(dot.layers[:MOST_LAYERS]),
+        **span(dot.layers), "count": dot.count,
     }  # fmt: skip
 
 

@@ -17,7 +17,11 @@ from layerscope.plot.theme import NOTE, TITLE, Spec, config
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 WIDTH = 860  # pixels of title, notes, and of axes with their labels
 WRAPPED = 1.2  # lines of notes end earlier than their estimated width
-CHOSEN = "indexof(chosen, datum.layer) >= 0"  # `chosen`: indices of selected layers
+# `chosen`: indices of selected layers. A mark of several layers is lit for any of them.
+CHOSEN = (
+    "(indexof(chosen, datum.layer) >= 0 || "
+    "(length(chosen) > 0 && chosen[0] >= datum.first && chosen[0] <= datum.last))"
+)
 
 
 class Caption(Struct, frozen=True):
@@ -87,6 +91,13 @@ def number(name: str, **options: object) -> Spec:
 def text(name: str, **options: object) -> Spec:
     """A channel of a field of texts."""
     return {"field": name, "type": "nominal", **options}
+
+
+def span(layers: Sequence[int]) -> Spec:
+    """First and last index of consecutive layers; -1, which is no index, for others."""
+    if not layers or max(layers) - min(layers) >= len(layers):
+        return {"first": -1, "last": -1}
+    return {"first": min(layers), "last": max(layers)}
 
 
 def tooltips(fields: dict[str, str]) -> list[Spec]:

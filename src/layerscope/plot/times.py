@@ -32,6 +32,7 @@ def times(report: Report, found: Measurement) -> Spec:
             "" if each.share is None else f"{each.share * 100:.1f}%",
             TONES.get(each.row.kind) or tone(each.share or 0.0),
             KINDS.get(each.row.kind, each.op), numbers.get(each.main),
+            tuple([numbers[name] for name in each.row.layers if name in numbers]),
         )
         for each in with_times[:MOST]
     ]  # fmt: skip

@@ -82,6 +82,7 @@ def predict_on(report: Report, name: str, dtype: str) -> Prediction:
     items, item = items_of(report)
     return Prediction(
         network=report.name,
+        graph=report.graph,
         machine=sheet.says,
         engine=f"{dtype}, {engine}",
         batch=report.batch,

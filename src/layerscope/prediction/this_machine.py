@@ -46,6 +46,7 @@ def predict_here(report: Report, name: str, threads: int) -> Prediction:
     items, item = items_of(report)
     return Prediction(
         network=report.name,
+        graph=report.graph,
         machine=found.cpu,
         engine=f"{found.engine} {found.engine_version}, {threads} threads",
         batch=report.batch,

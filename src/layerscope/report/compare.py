@@ -106,6 +106,13 @@ class NetworkTime(Struct, frozen=True):
     layers: Mapping[str, float] = {}
 
     @classmethod
+    def of(cls, found: Measurement | Prediction) -> NetworkTime:
+        """The time that was measured or predicted."""
+        if isinstance(found, Prediction):
+            return cls.of_prediction(found)
+        return cls.of_measurement(found)
+
+    @classmethod
     def of_run(cls, run: Run) -> NetworkTime:
         """The end-to-end time of a run; without one the sum of its rows, a lower bound."""
         whole, count, busy = run.timing.end_to_end_s, len(run.timing.runs_s), run.timing.contention

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 from msgspec import Struct
 
 from layerscope.graph.edits import token_inputs
+from layerscope.graph.types import Graph
 from layerscope.report.measurement import Energy
 from layerscope.report.results import PlottedResult, TableResult
 from layerscope.report.types import Report
@@ -46,6 +47,7 @@ class Prediction(TableResult, PlottedResult, frozen=True):
     power_w: float | None = None  # upper bound of the machine's data sheet
     floor_s: float = 0.0  # least time: operations at the peak, or weights from DRAM
     peak_is_bound: bool = False  # memory of unknown layers is missing from the peak
+    graph: Graph | None = None  # the network, so that a prediction in a file can be read back
     items: int = 0  # that one pass reads; 0: the batch
     item: Item = "images"  # what they are
 
