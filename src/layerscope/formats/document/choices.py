@@ -206,10 +206,18 @@ def _kernels(row: LayerRow, rank: int, each: int = 0) -> Iterator[tuple[int, ...
     if counted is not None and each and rank == 2:
         side = isqrt(max(int(counted.figure.value() * counted.scale / each), 0))
         yield from ((size, size) for size in (side, side + 1) if LARGEST < size < MOST_KERNEL)
+        yield from _oblong(int(counted.figure.value() * counted.scale / each))
     if rank == 2:
         for size in range(2, LARGEST + 1):
             yield 1, size
             yield size, 1
+
+
+def _oblong(positions: int) -> Iterator[tuple[int, int]]:
+    """Kernels of so many positions that are not square."""
+    for height in range(1, min(positions, LARGEST) + 1):
+        if positions % height == 0 and height * height != positions < MOST_KERNEL:
+            yield height, positions // height
 
 
 def _conv(row: LayerRow, shapes: tuple[Shape, ...], bias: bool) -> Candidates:
@@ -299,6 +307,8 @@ def _pool_kernels(row: LayerRow, x: Shape) -> Iterator[tuple[int, ...]]:
         for size in (side, side + 1, side - 1):
             if size > 0:
                 yield (size,) * rank
+        if rank == 2:
+            yield from _oblong(round(near))
     if out is not None and len(out) == len(x) and all(out[2:]):
         yield tuple(max(1, round(a / b)) for a, b in zip(x[2:], out[2:], strict=True))
     for size in (2, 3, *range(4, LARGEST + 1)):
