@@ -73,7 +73,7 @@ def test_public_names() -> None:
     assert sorted(layerscope.__all__) == [
         "Builder", "Comparison", "Explanation", "FlopCountAnalysis", "Graph", "LayerscopeError",
         "Node", "Param", "Report", "Tensor", "__version__", "analyze", "audit", "compare",
-        "explain", "fit", "load", "measure", "predict", "profile", "summary",
+        "explain", "fit", "load", "measure", "predict", "profile", "report_page", "summary",
     ]  # fmt: skip
     for name in layerscope.__all__:
         assert getattr(layerscope, name) is not None
