@@ -73,8 +73,8 @@ def test_public_names() -> None:
     assert sorted(layerscope.__all__) == [
         "Builder", "Comparison", "Explanation", "FlopCountAnalysis", "Graph", "LayerscopeError",
         "Node", "Param", "Report", "SweepOptions", "Tensor", "__version__", "analyze", "audit",
-        "compare", "explain", "fit", "load", "measure", "predict", "profile", "results", "summary",
-        "sweep",
+        "compare", "explain", "fit", "load", "measure", "predict", "profile", "report_page",
+        "results", "summary", "sweep",
     ]  # fmt: skip
     for name in layerscope.__all__:
         assert getattr(layerscope, name) is not None

@@ -52,7 +52,13 @@ def test_all_results_are_listed() -> None:
 
     tested = {type(make()).__name__ for make in RESULTS.values()}  # imports them all
     names = {each.__name__ for each in below(Result)}
-    others = {"Result", "TableResult", "Machine", "Summary"}  # a Summary is a Report
+    others = {
+        "Result",
+        "TableResult",
+        "PlottedResult",
+        "Machine",
+        "Summary",
+    }  # a Summary is a Report
     assert names - others == tested
 
 
