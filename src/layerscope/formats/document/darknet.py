@@ -79,16 +79,18 @@ def _log(lines: Sequence[str], first: int) -> PrintedNetwork | None:
     rows = tuple(log.rows)
     notes = NOTES
     return PrintedNetwork(
-        rows, _style(lines[first], lines[first + 1]), line=first + 1, last=last + 1, notes=notes,
+        rows, _style(lines[first : last + 1]), line=first + 1, last=last + 1, notes=notes,
         ambiguous=_is_ambiguous(rows), lines=tuple(lines[first : last + 1]),
     )  # fmt: skip
 
 
-def _style(heading: str, row: str) -> str:
-    """The notation of a log: by its heading, and by the gap before the arrow."""
-    if "strd" not in heading:
+def _style(lines: Sequence[str]) -> str:
+    """The notation of a log: by its heading, the gap before an arrow, and the end of the total."""
+    if "strd" not in lines[0]:
         return "darknet.2018"
-    return "darknet.2019" if re.search(r"\d  -> ", row) else "darknet"
+    if TOTAL.fullmatch(lines[-1]):
+        return STEM if lines[-1].endswith(" ") else "darknet.2019"
+    return "darknet.2019" if any(re.search(r"\d  -> ", row) for row in lines) else STEM
 
 
 def _add(log: Log, match: re.Match[str], number: int) -> None:
