@@ -286,7 +286,7 @@ class Table(Struct):
         row = self.rows[at]
         if row.kind == "total":
             return True
-        sources = list(self._sources(at))
+        sources: list[Shape | None] = list(self._sources(at))
         return any(explained(row, source, rules) for source in sources or [None])
 
     def _sources(self, at: int) -> Iterator[Shape]:
