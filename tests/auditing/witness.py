@@ -166,8 +166,8 @@ def explained(one: Facts, source: Shape | None, rules: Sequence[str]) -> bool:
         return False
     if source is not None and not _takes(sizes, source):
         return False
-    c, h, w = (sizes.get(axis) for axis in "chw")
-    if one.kind in SAME or (one.kind == "batch_norm"):
+    c = sizes.get("c")
+    if one.kind in SAME:
         same = all(sizes.get(a, 0) == sizes.get(f"{a}_in", sizes.get(a, 0)) for a in "chw")
         flat = sizes.get("c") == prod(sizes.get(f"{a}_in", 0) for a in "chw")
         if not same and not flat:

@@ -233,7 +233,8 @@ def _unsupported(checked: Checked, column: Sequence[Claim]) -> tuple[str, ...]:
     held = {equation.target for equation in checked.equations if equation.holds}
     open_ = [
         c for c in column
-        if c.figure is not None and c.row in checked.layers and c.cell_part not in held
+        if c.figure is not None and c.figure.mantissa and c.row in checked.layers
+        and c.cell_part not in held
     ]  # fmt: skip
     if len(open_) > FEW_OPEN:
         return ()
