@@ -230,11 +230,11 @@ def _blank(checked: Checked, claim: Claim) -> Finding:
 
 def _unsupported(checked: Checked, column: Sequence[Claim]) -> tuple[str, ...]:
     """Figures of a column that follow from no other cell, if they are few."""
-    held = {equation.target for equation in checked.equations if equation.holds}
+    holding = {equation.target for equation in checked.equations if equation.holds}
     open_ = [
         c for c in column
         if c.figure is not None and c.figure.mantissa and c.row in checked.layers
-        and c.cell_part not in held
+        and c.cell_part not in holding
     ]  # fmt: skip
     if len(open_) > FEW_OPEN:
         return ()
