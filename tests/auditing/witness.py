@@ -160,7 +160,7 @@ def window(sizes: dict[str, int], axis: str, kernel: int, pool: bool) -> bool:
 
 
 def explained(one: Facts, source: Shape | None, rules: Sequence[str]) -> bool:
-    """Whether some kernel, groups and bias explain a row with that input, by the rules that hold."""
+    """Whether some kernel, groups and bias explain a row with that input."""
     sizes = dict(one.sizes)
     if any(sizes[name] != value for name, value in one.again):
         return False
