@@ -160,14 +160,14 @@ def window(sizes: dict[str, int], axis: str, kernel: int, pool: bool) -> bool:
 
 
 def explained(one: Facts, source: Shape | None, rules: Sequence[str]) -> bool:
-    """Whether some kernel, groups and bias explain a row with that input, by the rules that hold."""
+    """Whether some kernel, groups and bias explain a row with that input."""
     sizes = dict(one.sizes)
     if any(sizes[name] != value for name, value in one.again):
         return False
     if source is not None and not _takes(sizes, source):
         return False
-    c, h, w = (sizes.get(axis) for axis in "chw")
-    if one.kind in SAME or (one.kind == "batch_norm"):
+    c = sizes.get("c")
+    if one.kind in SAME:
         same = all(sizes.get(a, 0) == sizes.get(f"{a}_in", sizes.get(a, 0)) for a in "chw")
         flat = sizes.get("c") == prod(sizes.get(f"{a}_in", 0) for a in "chw")
         if not same and not flat:
@@ -286,7 +286,7 @@ class Table(Struct):
         row = self.rows[at]
         if row.kind == "total":
             return True
-        sources = list(self._sources(at))
+        sources: list[Shape | None] = list(self._sources(at))
         return any(explained(row, source, rules) for source in sources or [None])
 
     def _sources(self, at: int) -> Iterator[Shape]:

@@ -21,6 +21,7 @@ from layerscope.sheets.structure import AXIS_PARTS, CellPart, RowLayer, without
 FOOTNOTE = re.compile(
     r"\d\s*\$?\s*\^?\s*\{?\\?[*†‡]\}?\s*\$?\s*$"
 )  # the document states an exception
+FEW_OPEN = 3  # figures that may be wrong instead of a total
 USUALLY_FILLED = 60  # per cent of the rows of a kind, for a blank to be missing
 
 
@@ -32,7 +33,7 @@ def audit_sheet(sheet: Sheet, number: int) -> tuple[AuditedTable, list[Finding]]
         *_layout(checked), *_headings(checked), *_names(checked), *_figures(checked, broken),
         *_formats(checked), *_missing(checked),
     ]  # fmt: skip
-    totals, notes = _totals(checked)
+    totals, notes = _totals(checked, {part[:2] for each in broken for part in each.parts})
     listed = sorted([*findings, *totals], key=lambda f: (f.line, f.column))
     rows = checked.layers
     word = "network" if _are_networks(checked) else "layer"
@@ -227,7 +228,22 @@ def _blank(checked: Checked, claim: Claim) -> Finding:
     )  # fmt: skip
 
 
-def _totals(checked: Checked) -> tuple[list[Finding], list[str]]:
+def _unsupported(checked: Checked, column: Sequence[Claim]) -> tuple[str, ...]:
+    """Figures of a column that follow from no other cell, if they are few."""
+    holding = {equation.target for equation in checked.equations if equation.holds}
+    open_ = [
+        c for c in column
+        if c.figure is not None and c.figure.mantissa and c.row in checked.layers
+        and c.cell_part not in holding
+    ]  # fmt: skip
+    if len(open_) > FEW_OPEN:
+        return ()
+    return tuple(f"{_heading(checked, c.column)} in line {c.cell.line}" for c in open_)
+
+
+def _totals(
+    checked: Checked, blamed_cells: set[tuple[int, int]]
+) -> tuple[list[Finding], list[str]]:
     """Findings and notes about the rows of totals."""
     findings, notes = [], []
     for key, claims in checked.columns.items():
@@ -239,12 +255,16 @@ def _totals(checked: Checked) -> tuple[list[Finding], list[str]]:
                 notes.append(f"rows are left out: the total of {name} cannot be checked")
                 continue
             found = _total(checked, key, claim)
-            if found.verdict == "wrong":
+            if found.verdict == "wrong" and any((c.row, c.column) in blamed_cells for c in claims):
+                notes.append(f"the total of {name} does not follow from the cells above, of which")
+                notes[-1] += " some are listed"
+            elif found.verdict == "wrong":
                 number = found.expected
                 expected = "" if number is None else text_of(number * claim.heading.scale)
                 reason = "the column does not add up to it"
                 where = _where(checked, claim)
-                findings.append(Finding(*where, "total", claim.cell.text, expected, reason))
+                also = _unsupported(checked, claims)
+                findings.append(Finding(*where, "total", claim.cell.text, expected, reason, also))
             elif found.verdict == "follows":
                 notes.append(f"the total of {name} follows from cells that are listed")
             elif found.verdict == "right for the network":
