@@ -177,6 +177,19 @@ describe("what is lit", () => {
 });
 
 describe("the tree of the graph", () => {
+  it("goes on from a click, and stays out of sight until a key is pressed", async () => {
+    const page = await open(browser, report("resnet50"));
+    await page.waitForSelector('.twin [role="treeitem"]', { state: "attached" });
+    await click(page, "l3");
+    const hidden = () => page.evaluate(() => document.querySelector(".twin").offsetWidth <= 2);
+    assert.equal(await hidden(), true);
+    await page.keyboard.press("ArrowUp");
+    assert.equal(await page.evaluate(() => document.activeElement?.dataset.id), "l2");
+    assert.equal(await hidden(), false);
+    assert.equal(await page.getAttribute('.tbody .tr[data-id="l2"]', "aria-selected"), "true");
+    await page.done();
+  });
+
   it("has the same boxes, and arrow keys move, open and close", async () => {
     const page = await open(browser, report("resnet50"));
     await page.waitForSelector('.twin [role="treeitem"]', { state: "attached" });

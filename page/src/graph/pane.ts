@@ -294,6 +294,7 @@ export class GraphPane implements Pane {
     }
     const { kind } = found.own.box;
     if (store.item(found.id) !== undefined) store.set({ selection: found.id });
+    this.twin.focus(found.id);
     if (kind === "module" || kind === "frame") this.open(found.id, kind === "module");
   }
 
@@ -306,7 +307,7 @@ export class GraphPane implements Pane {
   private key(event: KeyboardEvent): void {
     const { target } = event;
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (target instanceof HTMLElement && target.closest("input,select,textarea,[contenteditable]") !== null) return;
+    if (target instanceof HTMLElement && target.closest("input,select,textarea,[contenteditable],[role=menu]") !== null) return;
     if (event.key === "f") this.fit(LEAST);
     else if (event.key === "+" || event.key === "=") this.viewport.zoom(1.25);
     else if (event.key === "-") this.viewport.zoom(1 / 1.25);

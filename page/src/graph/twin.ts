@@ -27,14 +27,21 @@ export class Twin {
   private readonly elements = new Map<string, HTMLElement>();
   private current: string | null = null;
   private timer = 0;
+  private quiet = false;
 
   constructor(private readonly actions: TwinActions) {
-    this.element.addEventListener("keydown", (event) => this.key(event));
+    this.element.addEventListener("keydown", (event) => {
+      this.element.classList.add("seen");
+      this.key(event);
+    });
+    this.element.addEventListener("focusin", () => { if (!this.quiet) this.element.classList.add("seen"); });
+    this.element.addEventListener("focusout", (event) => {
+      if (!this.element.contains(event.relatedTarget as Node | null)) this.element.classList.remove("seen");
+    });
     this.element.addEventListener("click", (event) => {
       const id = (event.target as Element).closest<HTMLElement>("[data-id]")?.dataset["id"];
       if (id !== undefined) this.actions.select(id);
     });
-    this.element.addEventListener("focusin", () => this.element.scrollIntoView({ block: "nearest" }));
   }
 
   /** Fills the tree soon: the picture comes first. */
@@ -52,12 +59,20 @@ export class Twin {
     }
   }
 
+  /** After a click in the picture, keys go on from there. */
+  focus(id: string, seen = false): void {
+    this.quiet = !seen;
+    this.elements.get(id)?.focus({ preventScroll: true });
+    this.quiet = false;
+  }
+
   destroy(): void {
     clearTimeout(this.timer);
   }
 
   private build(root: Level, describe: (part: Part) => string): void {
     const focused = this.element.contains(document.activeElement);
+    const seen = this.element.classList.contains("seen");
     this.rows = [];
     this.elements.clear();
     const add = (level: Level, depth: number, parent: string | null): void => {
@@ -84,7 +99,7 @@ export class Twin {
     }));
     const stop = this.current !== null && this.elements.has(this.current) ? this.current : (this.rows[0]?.id ?? null);
     if (stop !== null) this.tabStop(stop);
-    if (focused && stop !== null) this.elements.get(stop)?.focus({ preventScroll: true });
+    if (focused && stop !== null) this.focus(stop, seen);
   }
 
   private tabStop(id: string): void {
