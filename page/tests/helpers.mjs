@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
@@ -35,7 +35,9 @@ export function report(...args) {
   const key = args.join(" ");
   if (!written.has(key)) {
     const path = join(CACHE, `${key.replace(/[^\w]+/g, "-")}.html`);
-    layerscope("report", ...args, "-o", path);
+    const part = path.replace(/\.html$/, `-${process.pid}.html`); // another test file may write the same page
+    layerscope("report", ...args, "-o", part);
+    renameSync(part, path);
     written.set(key, path);
   }
   return written.get(key);
@@ -51,20 +53,6 @@ export function changed(path, name, change) {
   const out = join(CACHE, `${name}.html`);
   writeFileSync(out, `${before}id="layerscope-data">${text}${rest.slice(end)}`);
   return out;
-}
-
-/** The page of a Python program that writes a graph to the variable `graph`. */
-export function reportOfGraph(name, program) {
-  const model = join(CACHE, `${name}.json`);
-  if (!existsSync(model)) {
-    python("-c", `${program}
-from layerscope import analyze
-import sys
-from layerscope.export.report_file import *
-open(${JSON.stringify(model)}, "w").write(analyze(graph).to_json())
-`);
-  }
-  return report(model);
 }
 
 export function launch() {

@@ -37,11 +37,11 @@ describe("the table", () => {
   it("opens and closes modules", async () => {
     const page = await open(browser, report("resnet50"));
     const folded = (await rows(page)).rows.length;
-    await page.click('.tr[data-id="glayer1"] .twisty');
+    await page.click('.tr[data-id="glayer2"] .twisty');
     const opened = (await rows(page)).rows;
     assert.equal(opened.length, folded + 2);
-    assert.equal(opened.find((row) => row.id === "glayer1").expanded, "true");
-    await page.click('.tr[data-id="glayer1"] .twisty');
+    assert.equal(opened.find((row) => row.id === "glayer2").expanded, "true");
+    await page.click('.tr[data-id="glayer2"] .twisty');
     assert.equal((await rows(page)).rows.length, folded);
     await page.done();
   });
