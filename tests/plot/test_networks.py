@@ -7,20 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layerscope.errors import UsageError
-from layerscope.plot.networks import Dot, front, networks
+from layerscope.plot.networks import NetworkDot, front, networks
 from layerscope.report.sweep_results import SweepResults
 
 POINTS = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=30)
 
 
-def beats(a: Dot, b: Dot) -> bool:
+def beats(a: NetworkDot, b: NetworkDot) -> bool:
     """Whether one is better in one figure and not worse in the other."""
     return a.x <= b.x and a.y <= b.y and (a.x, a.y) != (b.x, b.y)
 
 
 @given(POINTS)
 def test_the_front_is_what_no_other_beats(points: list[tuple[int, int]]) -> None:
-    dots = [Dot(str(n), float(x), float(y), "", "") for n, (x, y) in enumerate(points)]
+    dots = [NetworkDot(str(n), float(x), float(y), "", "") for n, (x, y) in enumerate(points)]
     found = front(dots)
     assert sorted(dot.name for dot in found) == sorted(dot.name for dot in dots)
     for dot in found:

@@ -36,7 +36,7 @@ IN, OUT = -1, -2  # ends of edges that come from outside a frame, or leave it
 def picture_items(report: Report, outlined: Outline, depth: int | None) -> GraphItem:
     """The whole network as a frame whose children are boxes, and frames of open modules."""
     levels = _levels(outlined) if depth is None else depth
-    tree = _Tree(outlined, levels)
+    tree = _PictureTree(outlined, levels)
     root = GraphItem(
         report.name, outlined.total, len(outlined.rows) - 1, children=tree.top, edges={}
     )
@@ -57,7 +57,7 @@ def _levels(outlined: Outline) -> int:
         level, many = level + 1, opened
 
 
-class _Tree:
+class _PictureTree:
     """Items of the tree, and the item of every layer at each level."""
 
     def __init__(self, outlined: Outline, levels: int) -> None:

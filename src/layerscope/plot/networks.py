@@ -37,7 +37,7 @@ FIGURES = tuple(name for name, column in COLUMNS.items() if column.kind != "text
 UNITS = {"count": "", "bytes": "B", "time": "s"}
 
 
-class Dot(Struct, frozen=True):
+class NetworkDot(Struct, frozen=True):
     """A network and its two figures, with their texts."""
 
     name: str
@@ -92,7 +92,7 @@ def networks(results: SweepResults, first: str, second: str) -> Spec:
     return specification(caption, [ChartView(body)])
 
 
-def _dots(results: SweepResults, first: str, second: str) -> list[Dot]:
+def _dots(results: SweepResults, first: str, second: str) -> list[NetworkDot]:
     """The rows that have both figures; zeros have no place on a logarithmic axis."""
     names = results.column("name") if "name" in results.columns else []
     found = []
@@ -101,7 +101,7 @@ def _dots(results: SweepResults, first: str, second: str) -> list[Dot]:
         if isinstance(x, (int, float)) and isinstance(y, (int, float)) and x > 0 and y > 0:
             name = str(names[n]) if names else str(n + 1)
             shown = _text(x, first, first in bounds), _text(y, second, second in bounds)
-            found.append(Dot(name, float(x), float(y), *shown))
+            found.append(NetworkDot(name, float(x), float(y), *shown))
     return found
 
 
@@ -114,12 +114,12 @@ def _text(value: int | float, column: str, bound: bool) -> str:
     return marked(text, AT_LEAST if bound else "")
 
 
-def front(dots: list[Dot]) -> list[Dot]:
+def front(dots: list[NetworkDot]) -> list[NetworkDot]:
     """The dots in the order of their first figure, with those of the Pareto front marked."""
     least = float("inf")
     found = []
     for dot in sorted(dots, key=lambda each: (each.x, each.y, each.name)):
-        found.append(Dot(dot.name, dot.x, dot.y, dot.x_text, dot.y_text, dot.y < least))
+        found.append(NetworkDot(dot.name, dot.x, dot.y, dot.x_text, dot.y_text, dot.y < least))
         least = min(least, dot.y)
     return found
 
@@ -136,7 +136,7 @@ def _axis(channel: str, column: str, values: list[float]) -> Spec:
     return number(channel, scale={"type": "log", "nice": False, "padding": 18}, axis=axis)
 
 
-def _notes(rows: int, dots: list[Dot], drawn: int) -> tuple[str, ...]:
+def _notes(rows: int, dots: list[NetworkDot], drawn: int) -> tuple[str, ...]:
     best = sum(dot.front for dot in dots)
     notes = [
         f"Both axes are logarithmic, and smaller is better: {short_text(best)} of the networks "

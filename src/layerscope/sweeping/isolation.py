@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from layerscope.report.numbers import bytes_text
 from layerscope.sweeping.tasks import ResultRow, Task, failed
-from layerscope.sweeping.worker import LENGTH_BYTES, Candidates, Request, write_message
+from layerscope.sweeping.worker import LENGTH_BYTES, Candidates, WorkerRequest, write_message
 
 CHUNK = 1 << 20
 MOST_MESSAGE = 1 << 30  # bytes of a reply
@@ -73,7 +73,7 @@ class WorkerProcess:
         self._read = b""
         PROCESSES.add(self)
 
-    def send(self, request: Request) -> None:
+    def send(self, request: WorkerRequest) -> None:
         """Send a request; a process that has ended raises WorkerEnded."""
         assert self._process.stdin is not None
         try:
@@ -159,7 +159,7 @@ def isolated(task: Task, limits: WorkerLimits) -> ResultRow:
     while True:
         worker = _worker(limits)
         try:
-            worker.send(Request(task=task))
+            worker.send(WorkerRequest(task=task))
             row = msgspec.json.decode(worker.receive(), type=ResultRow)
         except OverLimit as error:
             _end_worker()
@@ -212,7 +212,7 @@ def candidate_tasks(asked: Candidates, limits: WorkerLimits) -> Iterator[Task]:
     while True:
         worker = WorkerProcess(limits)
         try:
-            worker.send(Request(candidates=asked))
+            worker.send(WorkerRequest(candidates=asked))
             while data := worker.receive():
                 yield msgspec.json.decode(data, type=Task)
             return

@@ -31,7 +31,7 @@ class Candidates(msgspec.Struct, frozen=True):
     options: tuple[SweepOptions, ...]
 
 
-class Request(msgspec.Struct, frozen=True):
+class WorkerRequest(msgspec.Struct, frozen=True):
     """What a worker is asked for: one of the two."""
 
     task: Task | None = None
@@ -88,7 +88,7 @@ def main() -> None:
     from layerscope.sweeping.evaluation import evaluate
 
     while (data := read_message(source)) is not None:
-        request = msgspec.json.decode(data, type=Request)
+        request = msgspec.json.decode(data, type=WorkerRequest)
         if request.candidates is not None:
             from layerscope.sweeping.candidates import candidates
 

@@ -175,7 +175,7 @@ def _row(column: Mapping[str, Cell], rank: int) -> LayerRow:
     return _completed(found, column, params)
 
 
-class _Field(Struct, frozen=True):
+class _PrintedField(Struct, frozen=True):
     """Receptive field, window and data of a column, as they are printed; None without numbers."""
 
     size: tuple[Fraction, ...]
@@ -183,17 +183,17 @@ class _Field(Struct, frozen=True):
     support: tuple[Fraction, ...]
     step: tuple[Fraction, ...]
 
-    def follows(self, before: _Field) -> bool:
+    def follows(self, before: _PrintedField) -> bool:
         """Whether the field is that of this window on the output of a column before."""
         axes = zip(before.size, before.stride, self.support, self.step, strict=True)
         expected = [(size + (k - 1) * jump, jump * step) for size, jump, k, step in axes]
         return [*zip(self.size, self.stride, strict=True)] == expected
 
 
-def _field(column: Mapping[str, Cell]) -> _Field | None:
+def _field(column: Mapping[str, Cell]) -> _PrintedField | None:
     if column["type"].text == "input":
         one = (Fraction(1), Fraction(1))
-        return _Field(one, one, one, one)
+        return _PrintedField(one, one, one, one)
     found = []
     for title in ("rf size", "rf stride", "support", "stride"):
         text = column[title].text if title in column else ""
@@ -201,10 +201,12 @@ def _field(column: Mapping[str, Cell]) -> _Field | None:
             return None
         numbers = tuple(Fraction(part) for part in text.split("x"))
         found.append(numbers * 2 if len(numbers) == 1 else numbers)
-    return _Field(*found) if all(len(each) == 2 for each in found) else None
+    return _PrintedField(*found) if all(len(each) == 2 for each in found) else None
 
 
-def _attached(rows: Sequence[LayerRow], fields: Sequence[_Field | None]) -> Iterator[LayerRow]:
+def _attached(
+    rows: Sequence[LayerRow], fields: Sequence[_PrintedField | None]
+) -> Iterator[LayerRow]:
     """The rows, with the earlier row that one takes where its field is not that of the row above.
 
     Fields are printed with four digits; larger ones say nothing.
