@@ -17,8 +17,8 @@ import { Table } from "./table";
 import { tools } from "./table/tools";
 
 const NO_ROOFLINE =
-  "No run and no machine. `layerscope report NET --on MACHINE` draws the roofs of a machine; " +
-  "`layerscope measure NET` keeps a run, and `layerscope report RUN` shows it.";
+  "No run and no machine. The command layerscope report NET --on MACHINE draws the roofs of a machine; " +
+  "layerscope measure NET -o run.json keeps a run, and layerscope report run.json shows it.";
 
 /** Builds the page of a report in `root`. */
 export function app(root: HTMLElement, store: Store): Pane {

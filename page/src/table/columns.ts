@@ -17,10 +17,11 @@ export interface Shown {
 
 /** A field that sees the whole input. */
 export const WHOLE = "all";
-const PADDING = 16;
+const PADDING = 13; // of a cell: 6 at each side
+const EDGE = 6; // more, right of the last column
 const BAR = 58;
 const BAR_GAP = 8;
-const NAME_LEAST = 190;
+const NAME_LEAST = 152;
 const NAME_LEAST_SMALL = 132;
 const NAME_MOST = 330;
 // The first to go when the table is narrow.
@@ -66,10 +67,12 @@ export function fitColumns(store: Store, width: number, small: boolean): Fit {
   if (chosen === null) {
     const timed = names.includes("time");
     for (const name of timed ? DROPPED_TIMED : DROPPED) {
-      if (sum() <= width) break;
+      if (sum() + EDGE <= width) break;
       columns = columns.filter((column) => column.name !== name);
     }
   }
+  const last = columns.at(-1);
+  if (last !== undefined) last.width += EDGE;
   spread(columns, width - sum(), least);
   return {
     columns,
@@ -83,7 +86,7 @@ function measure(store: Store, name: string, small: boolean): Shown {
   const kind = kindOf(store, name);
   const title = titleOf(store, name, cells);
   if (kind === "name") return { name, cells, title, kind, width: small ? NAME_LEAST_SMALL : NAME_LEAST };
-  const head = textWidth(title, 500) + 26;
+  const head = textWidth(title, 500) + 22;
   const { items, root } = store.model;
   const body = longest(items.map((item) => cellText(store, item, cells, small))).map((one) => textWidth(one));
   const total = textWidth(cellText(store, root, cells, small), 600);
