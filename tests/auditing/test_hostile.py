@@ -77,3 +77,13 @@ def test_broken_encodings(tmp_path: Path, data: bytes, word: str) -> None:
     path.write_bytes(data)
     with pytest.raises(LayerscopeError, match=word):
         audit(path)
+
+
+def test_a_kernel_of_any_size_is_tried_with_few_paddings() -> None:
+    """A document may print any number as a kernel, and the audit tries any in its place."""
+    rows = [("conv1", 3, 1, 32), ("conv2", 987_654_321_987, 1, 32), ("conv3", 3, 2, 16)]
+    lines = ["| layer | kernel | stride | output |", "| --- | --- | --- | --- |"]
+    lines += [f"| {name} | {k} | {s} | {out}x{out}x8 |" for name, k, s, out in rows * 4]
+    started = process_time()
+    audit(text="\n".join(lines))
+    assert process_time() - started < 20

@@ -11,6 +11,7 @@ from layerscope.sheets.structure import RowLayer, output_sizes, steps
 
 Habit = Literal["same", "valid", ""]
 STRIDES = 4  # the largest stride that a row may leave out
+PADS = 64  # the largest padding that a row may leave out: a printed kernel may be any number
 
 
 def window_sizes(
@@ -34,8 +35,13 @@ def window_sizes(
     if pool:
         return steps(size - kernel, step)
     usual = {"same": (kernel - 1) // 2, "valid": 0}
-    pads = [pad.value] if pad else [usual[habit]] if habit else [*range(kernel // 2 + 1)]
+    pads = [pad.value] if pad else [usual[habit]] if habit else open_pads(kernel)
     return tuple(dict.fromkeys(n for p in pads for n in steps(size + 2 * p - kernel, step)))
+
+
+def open_pads(kernel: int) -> range:
+    """Paddings that a row with this kernel may leave out."""
+    return range(min(kernel // 2, PADS) + 1)
 
 
 def span_of(layer: RowLayer, axis: str) -> int:
@@ -49,7 +55,7 @@ def sizes_left_open(layer: RowLayer, axis: str) -> Iterator[int]:
     size, kernel = layer.sizes[f"{axis}in"].value, span_of(layer, axis)
     stride, pad = layer.sizes.get(f"s{axis}"), layer.sizes.get(f"p{axis}")
     for step in [stride.value] if stride else range(1, STRIDES + 1):
-        for each in [pad.value] if pad else range(kernel // 2 + 1):
+        for each in [pad.value] if pad else open_pads(kernel):
             yield from steps(size + 2 * each - kernel, step)
 
 
