@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from layerscope import analyze
 from layerscope.errors import LayerscopeError
-from layerscope.formats.document import network_of, networks_of
+from layerscope.formats.document import networks_of
+from layerscope.formats.document.assembly import network_of
 from layerscope.graph.types import Graph
 from layerscope.notations import notation, write
 from tests.brute.random_graphs import lines, planes
