@@ -39,8 +39,9 @@ if TYPE_CHECKING:
     from layerscope.formats import ReadOptions
 
 READERS = (
-    "boda", "matconvnet", "netscope", "ptflops", "module", "torchsummary", "torchinfo", "keras",
-    "darknet", "torchstat", "fvcore", "backbone", "layersheet", "cs231n", "tables",
+    "boda", "matconvnet", "matconvnet_dag", "netscope", "ptflops", "module", "torchsummary",
+    "torchinfo", "keras", "darknet", "torchstat", "fvcore", "backbone", "layersheet", "cs231n",
+    "tables",
 )  # fmt: skip
 LOOKED_FOR = (
     "no network in it: looked for a table (Markdown, HTML, LaTeX, csv or columns of text) with two "
