@@ -80,7 +80,11 @@ DOCUMENT_BYTES = Limit(
     "DOCUMENT_BYTES", 1 << 25, "bytes of a document", "a table of 100,000 rows has 10 MB"
 )
 DOCUMENT_ROWS = Limit(
-    "DOCUMENT_ROWS", 100_000, "rows of a network in a document", "each is a layer of the network"
+    "DOCUMENT_ROWS",
+    10_000,
+    "rows in the tables of a document",
+    "ten seconds; a large network has a thousand",
+    "give a part of it",
 )
 PRINT_DEPTH = Limit("PRINT_DEPTH", 200, "modules in each other in a print", "models have some ten")
 PRINTED_MODULES = Limit(

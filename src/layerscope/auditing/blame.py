@@ -26,6 +26,7 @@ SMALL = 12  # kernels, strides and paddings below it are tried
 NEAR = 6  # rows whose sizes are tried
 EQUAL = 3  # cells that are named beside the first
 WORK = 8_000  # rows that are checked again in all; beyond them equations are counted only
+COUNTED = 1_000_000  # equations that are looked at in all; beyond them no more cells are named
 
 
 class _Trial(Struct, frozen=True):
@@ -36,15 +37,24 @@ class _Trial(Struct, frozen=True):
     lost: int  # equations that holding with it
 
 
-def blamed(checked: Checked) -> list[Suspect]:
-    """Suspects, one for each contradiction that is independent of the others."""
+def blamed(checked: Checked) -> tuple[list[Suspect], int]:
+    """Suspects, one for each contradiction that is independent of the others.
+
+    The second is the number of broken equations that are left where there are too many.
+    """
     found: list[Suspect] = []
-    work, equations = WORK, list(checked.equations)
+    work, counted, equations = WORK, COUNTED, list(checked.equations)
     while broken := [e for e in equations if not e.holds]:
-        linked = _linked(broken, next(suspects(equations)).parts[0])
-        parts = _candidates(equations, linked)
-        work -= len(parts) * len(checked.sheet.rows)
-        best = _best(checked, parts, linked) if work > 0 else []
+        if found and counted < 0:
+            return found, len(broken)
+        counted -= len(equations)
+        best: list[_Trial] = []
+        linked: list[Equation] = []
+        if work > 0:
+            linked = _linked(broken, next(suspects(equations)).parts[0])
+            parts = _candidates(equations, linked)
+            work -= len(parts) * len(checked.sheet.rows)
+            best = _best(checked, parts, linked) if work > 0 else []
         if best:
             own = _own(linked, best[0].part)
             at = own.target if own.target[:2] == best[0].part[:2] else _within(own, best[0].part)
@@ -54,7 +64,7 @@ def blamed(checked: Checked) -> list[Suspect]:
         else:
             found.append(next(suspects(equations)))
         equations = [e for e in equations if _is_left(e, found[-1])]
-    return found
+    return found, 0
 
 
 def _is_left(equation: Equation, suspect: Suspect) -> bool:

@@ -28,7 +28,7 @@ USUALLY_FILLED = 60  # per cent of the rows of a kind, for a blank to be missing
 def audit_sheet(sheet: Sheet, number: int) -> tuple[AuditedTable, list[Finding]]:
     """The conventions and findings of a table; `number` counts the tables of the document."""
     checked = checked_sheet(sheet, number)
-    broken = blamed(checked)
+    broken, unnamed = blamed(checked)
     findings = [
         *_layout(checked), *_headings(checked), *_names(checked), *_figures(checked, broken),
         *_formats(checked), *_missing(checked),
@@ -40,6 +40,8 @@ def audit_sheet(sheet: Sheet, number: int) -> tuple[AuditedTable, list[Finding]]
     network = f"{len(rows)} {word}{'' if len(rows) == 1 else 's'}" if rows else ""
     if sheet.cut:
         notes.append(f"only the first {len(sheet.table.rows):,} rows are checked")
+    if unnamed:
+        notes.append(f"too much contradicts: {unnamed:,} further contradictions are not listed")
     if word == "network":
         notes.append("rows are networks: figures that no other cell determines are not checked")
     audited = _audited(checked, checked.equations)

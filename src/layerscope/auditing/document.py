@@ -14,7 +14,8 @@ from layerscope.auditing.findings import Audit, AuditedTable, Finding
 from layerscope.documents import reader
 from layerscope.documents.types import Cell, Table
 from layerscope.errors import NoTable, UsageError
-from layerscope.sheets.sheet import Sheet, SheetRow, sheet_of
+from layerscope.limits import DOCUMENT_ROWS
+from layerscope.sheets.sheet import Sheet, SheetRow, is_sheet, sheet_of
 
 # notations whose text is no table with a heading: module and function of their tables
 READERS = (("formats.document.matconvnet", "tables"), ("notations.darknet_log", "read"))
@@ -56,19 +57,24 @@ def audit_text(
     if profile is not None:
         for number in lines_of(lines):
             left[number - 1] = ""
-    sheets = sheets_of("\n".join(left))
+    sheets = [each for each in tables_of("\n".join(left)) if is_sheet(each)]
     count = len(sheets) + (profile is not None)
     if not count:
         raise NoTable(f"{name}: no table of layers: no table has two headings that are recognised")
     if table is not None and not 1 <= table <= count:
         raise UsageError(f"{name}: table {table}, and the document has {count}")
+    if table is None:
+        checked = sum(min(len(each.rows), DOCUMENT_ROWS.most) for each in sheets)
+        several = replace(DOCUMENT_ROWS, instead="check one table of it with --table")
+        several.check(checked, name)
     tables: list[AuditedTable] = []
     findings: list[Finding] = []
     if profile is not None and table in (None, 1):
         tables.append(replace(profile[0], number=1, title="Boda's profile", document=name))
         findings += [replace(finding, document=name) for finding in profile[1]]
-    for number, sheet in enumerate(sheets, 1 + (profile is not None)):
-        if table is None or number == table:
+    for number, each in enumerate(sheets, 1 + (profile is not None)):
+        sheet = sheet_of(each) if table in (None, number) else None
+        if sheet is not None:
             audited, found = check(sheet, number)
             tables.append(replace(audited, number=number, title=sheet.table.title, document=name))
             spots = Spots(sheet, lines if found else ())

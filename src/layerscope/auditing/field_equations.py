@@ -14,7 +14,7 @@ from layerscope.sheets.sheet import WHOLE, Claim
 from layerscope.sheets.structure import CellPart, Cells, RowLayer
 from layerscope.sheets.windows import span_of
 
-MOST_ROWS = 2_000  # above a row
+JUMP_BITS = 64
 Columns = Mapping[tuple[Meaning, str], Sequence[Claim]]
 
 
@@ -24,11 +24,15 @@ class _Field(Struct, frozen=True):
     size: dict[int, Claim]
     jump: dict[int, Claim]
     offset: dict[int, Claim]
+    strides: dict[int, int | None]  # jump before each row, from the strides above it
 
 
 def field_equations(columns: Columns, layers: Sequence[RowLayer]) -> list[Equation]:
     """The equations row by row: of each layer's output, or of its input if that explains more."""
-    field = _Field(*(_by_row(columns, name) for name in ("field", "jump", "offset")))
+    size, jump, offset = (_by_row(columns, name) for name in ("field", "jump", "offset"))
+    if not (size or jump or offset):
+        return []
+    field = _Field(size, jump, offset, _strides(layers))
     outputs: list[Equation] = []
     inputs: list[Equation] = []
     for number, layer in enumerate(layers):
@@ -59,7 +63,7 @@ def _starts(layer: RowLayer, field: _Field) -> Equation | None:
 
 def _of_row(layer: RowLayer, field: _Field, windowed: RowLayer) -> Iterator[Equation]:
     """The equations of one row, by the window of that row or of the one above."""
-    jump, of_jump = _above(layer, field.jump, 1) if field.jump else _strides(layer)
+    jump, of_jump = _above(layer, field.jump, 1) if field.jump else _stepped_to(layer, field)
     size, of_size = _above(layer, field.size, 1)
     offset, of_offset = _above(layer, field.offset, 1)
     kernel = windowed.sizes.get("kh")
@@ -118,22 +122,31 @@ def _is_same(cell: CellPart, part: CellPart) -> bool:
     return cell == part or (part[2] == WHOLE and cell[:2] == part[:2])
 
 
-def _strides(layer: RowLayer) -> tuple[Fraction | None, Cells]:
-    """The jump before a layer, from the strides of all rows that lead to it.
+def _strides(layers: Sequence[RowLayer]) -> dict[int, int | None]:
+    """The jump before each layer, from the strides of all rows that lead to it."""
+    found: dict[int, int | None] = {}
+    for layer in layers:
+        before = layer.before
+        if before is None or before.kind == "input":
+            found[layer.row.at] = 1
+            continue
+        jump, stride = found.get(before.row.at), before.sizes.get("sh")
+        if jump is not None and stride is not None:
+            jump *= stride.value
+            jump = jump if jump.bit_length() <= JUMP_BITS else None
+        elif before.kind not in SAME_SHAPE and "kh" in before.sizes:
+            jump = None
+        found[layer.row.at] = jump
+    return found
+
+
+def _stepped_to(layer: RowLayer, field: _Field) -> tuple[Fraction | None, Cells]:
+    """The jump before a layer by strides alone.
 
     Where it is not printed, a wrong field is likelier than a stride that all rows below use.
     """
-    jump, row = 1, layer.before
-    for _ in range(MOST_ROWS):
-        if row is None or row.kind == "input":
-            return Fraction(jump), frozenset()
-        stride = row.sizes.get("sh")
-        if stride is not None:
-            jump *= stride.value
-        elif row.kind not in SAME_SHAPE and "kh" in row.sizes:
-            break
-        row = row.before
-    return None, frozenset()
+    jump = field.strides.get(layer.row.at)
+    return (None if jump is None else Fraction(jump)), frozenset()
 
 
 def _equation(

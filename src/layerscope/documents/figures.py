@@ -95,21 +95,32 @@ class Figure(Struct, frozen=True):
 
     def interval(self, base: int = 1000, rule: Rule = "round") -> tuple[Fraction, Fraction]:
         """What the figure may stand for, from the first to before the second."""
-        step = self.step_of(base) / 10**self.decimals
-        coarse = self.about or (rule.endswith("figures") and self.power)
-        if coarse and not self.decimals and self.mantissa:
-            digits = str(self.mantissa.numerator)
-            step *= 10 ** (len(digits) - len(digits.rstrip("0")))
+        step = self.step_of(base) * self._coarseness(rule) / 10**self.decimals
         low = self.value(base) - (step / 2 if rule.startswith("round") else 0)
         return low, low + step
 
     def stands_for(self, number: Fraction | int, base: int = 1000, rule: Rule = "round") -> bool:
         """Whether a number is printed like this; a number halfway may be rounded up or down."""
-        low, high = self.interval(base, rule)
+        mantissa, scale, rounds = self.mantissa, self.scale, rule.startswith("round")
+        one = scale.numerator * (1024 if self.binary else base) ** self.power
+        shift = 10**self.decimals
+        # integers in units of 1 / whole: this is called for every figure and rule of a document
+        whole = 2 * mantissa.denominator * scale.denominator * shift
+        step = 2 * mantissa.denominator * one * self._coarseness(rule)
+        low = 2 * mantissa.numerator * one * shift - (step // 2 if rounds else 0)
+        high = low + step
         if self.about:
-            step = high - low
             low, high = low - step, high + step
-        return low <= number < high or (rule.startswith("round") and number == high)
+        times, printed = number.denominator, number.numerator * whole
+        return low * times <= printed < high * times or (rounds and printed == high * times)
+
+    def _coarseness(self, rule: Rule) -> int:
+        """How many of its last digit a figure may be off by: 100 for 800K of one figure."""
+        coarse = self.about or (rule.endswith("figures") and self.power)
+        if not coarse or self.decimals or not self.mantissa:
+            return 1
+        digits = str(self.mantissa.numerator)
+        return 10 ** (len(digits) - len(digits.rstrip("0")))  # type: ignore[no-any-return]
 
 
 def plain(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from itertools import islice
 from math import prod
 
 from layerscope.documents.figures import RULES
@@ -42,7 +43,8 @@ def attach(layers: Sequence[RowLayer]) -> bool:
     if few(lost, layers):
         at = {layer.row.at: number for number, layer in enumerate(layers)}
         for layer in lost:
-            earlier = layers[: at[layer.row.at]][: -SHAPES - 1 : -1]
+            number = at[layer.row.at]
+            earlier = layers[max(number - SHAPES, 0) : number][::-1]
             _take_nearest(layer, [before[layer.row.at][0], *earlier])
     return True
 
@@ -74,7 +76,7 @@ def _attach_all(layers: Sequence[RowLayer], joined: bool) -> Iterator[RowLayer]:
         printed = all(f"{axis}in" in layer.printed for axis in "chw")
         if layer.before is not None and not printed and (joined or layer.kind in WEIGHTED):
             refill(layer)
-            if not _fits(layer) and not _find(layer, list(seen.values())[::-1][:SHAPES]):
+            if not _fits(layer) and not _find(layer, list(islice(reversed(seen.values()), SHAPES))):
                 yield layer
         shape = layer.get("cout", "hout", "wout")
         if shape is not None:

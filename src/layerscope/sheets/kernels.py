@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, islice
 from math import log
 
 from layerscope.documents.figures import RULES
@@ -33,7 +33,7 @@ def infer(layers: Sequence[RowLayer], batch: int = 1, *, branched: bool = False)
     lost: list[tuple[RowLayer, RowLayer | None]] = []
     for layer in layers:
         if "kh" not in layer.sizes and layer.kind in WITH_KERNEL and "cout" in layer.sizes:
-            before, earlier = layer.before, list(seen.values())[::-1][:SHAPES]
+            before, earlier = layer.before, list(islice(reversed(seen.values()), SHAPES))
             if branched and "cin" not in layer.printed:
                 if not _branch(layer, batch, earlier) and not _is_joined(layer, batch, earlier):
                     lost.append((layer, before))

@@ -53,8 +53,13 @@ WITH_ACTIVATION = re.compile(r"(?:dense|linear|fc|conv|conv[123]d|fully connecte
 TYPED = re.compile(r".*\(([a-z][^()]*)\)\s*")
 
 
+MARKUP = re.compile(r"[<*`$^{}\\]")
+
+
 def plain(text: str) -> str:
     """A cell without markup, in lower case."""
+    if MARKUP.search(text) is None:
+        return " ".join(text.split()).lower()
     text = re.sub(r"<br\s*/?>", " ", text, flags=re.IGNORECASE)
     text = re.sub(r"<[^>]*>|[*`$]|\^\s*\\?\*|[{}]", "", text).replace("\\_", "_").replace("\\", "")
     return re.sub(r"\s+", " ", text).strip().lower()

@@ -9,8 +9,9 @@ from msgspec import Struct
 
 from layerscope.sheets.kinds import plain
 
-NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d+)"
-AXES = re.compile(r"([bnchw])\s*:\s*(\d+)")
+NUMBER = r"(?:\d{1,3}(?:,\d{3}){1,12}|\d{1,40})"
+LONG = re.compile(r"\d{41}")  # no size
+AXES = re.compile(r"([bnchw])\s*:\s*(\d{1,40})")
 UNKNOWN = re.compile(r"none|-1|\?|\bn\b|\bbatch(?:_size)?\b")
 TIMES = re.compile(r"\s*(?:times|cdot|[x×*·✕])\s*")
 PRODUCT = re.compile(r"(?<=\d)\s*\\?\*\s*(?=\d)")  # other asterisks are emphasis
@@ -105,7 +106,7 @@ def window(text: str) -> KernelCell | None:
     """A kernel cell: 3, 3x3, 3 x 3 / 2, 5x5x1/1,6."""
     words = re.sub(r"times|cdot", "x", plain(PRODUCT.sub("x", text)))
     match = KERNEL.fullmatch(words.strip())
-    if match is None:
+    if match is None or LONG.search(words):
         return None
     kernel = tuple(int(n) for n in NUMBERS.findall(match["kernel"]))
     return KernelCell(

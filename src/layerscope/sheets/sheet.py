@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from layerscope.documents.figures import Figure, read
 from layerscope.documents.headings import Heading, Meaning, meaning_of
 from layerscope.documents.types import Cell, Row, Table
+from layerscope.limits import DOCUMENT_ROWS
 from layerscope.sheets.kinds import Kind, is_total, kind_of, plain
 
 # words before a figure in the cells of Netscope's table
@@ -56,7 +57,7 @@ class Claim(Struct, frozen=True):
         return self.row, self.column, self.part
 
 
-MOST_ROWS = 10_000  # of a table, so that an audit takes seconds
+MOST_ROWS = DOCUMENT_ROWS.most  # of a table: an audit checks these and says so
 WHOLE = -1  # as the part of a cell: all of them
 
 
@@ -105,6 +106,11 @@ class Sheet(Struct, frozen=True):
     def column(self, meaning: Meaning) -> int | None:
         """The first column with that meaning."""
         return next((n for n, h in enumerate(self.headings) if h and h.meaning == meaning), None)
+
+
+def is_sheet(table: Table) -> bool:
+    """Whether two headings are recognised."""
+    return sum(meaning_of(cell.text) is not None for cell in table.heading.cells) > 1
 
 
 def sheet_of(table: Table) -> Sheet | None:

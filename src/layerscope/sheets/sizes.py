@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from layerscope.documents.headings import Meaning
 from layerscope.sheets.kinds import POOLS, plain
-from layerscope.sheets.shapes import axes, channels_last, spatial, whole, window
+from layerscope.sheets.shapes import LONG, axes, channels_last, spatial, whole, window
 from layerscope.sheets.sheet import EMPTY, Sheet, SheetRow
 
 CellPart = tuple[int, int, int]  # row, column and part of the cell
@@ -88,6 +88,8 @@ def _part(name: str) -> int:
 
 def _sizes(meaning: Meaning, text: str, reading: Reading) -> Mapping[str, int]:
     """Sizes of one cell by name."""
+    if LONG.search(text):
+        return {}
     if meaning in ("input", "output"):
         side = "in" if meaning == "input" else "out"
         if not reading.sides:

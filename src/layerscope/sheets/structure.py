@@ -6,6 +6,7 @@ Every size has the cells that it comes from, so that a contradiction names the c
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
@@ -141,7 +142,9 @@ def _containers(rows: Sequence[SheetRow]) -> set[int]:
 
 def _is_after_gap(sheet: Sheet, above: SheetRow, row: SheetRow) -> bool:
     """Whether a line of dots, which stands for rows, is between two rows."""
-    return any(above.line < line < row.line for line in sheet.table.left_out)
+    left_out = sheet.table.left_out  # in the order of lines
+    after = bisect_right(left_out, above.line)
+    return after < len(left_out) and left_out[after] < row.line
 
 
 def _source(sheet: Sheet, row: SheetRow, named: Mapping[str, int], number: int) -> int:

@@ -141,7 +141,7 @@ def table_of(rows: int) -> str:
 def test_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = load(written(tmp_path, "notes.md", table_of(2_000)))
     assert len(graph.nodes) == 2_000
-    assert DOCUMENT_ROWS.most == 100_000
+    assert DOCUMENT_ROWS.most == 10_000
     monkeypatch.setattr(tables, "DOCUMENT_ROWS", replace(DOCUMENT_ROWS, most=100))
     with pytest.raises(
         FormatError, match=r"notes.md: line 1: 101 rows .* limit DOCUMENT_ROWS is 100"

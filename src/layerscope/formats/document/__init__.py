@@ -39,8 +39,9 @@ if TYPE_CHECKING:
     from layerscope.formats import ReadOptions
 
 READERS = (
-    "boda", "matconvnet", "netscope", "ptflops", "module", "torchsummary", "torchinfo", "keras",
-    "darknet", "torchstat", "fvcore", "backbone", "layersheet", "cs231n", "tables",
+    "boda", "matconvnet", "matconvnet_dag", "netscope", "ptflops", "module", "torchsummary",
+    "torchinfo", "keras", "darknet", "torchstat", "fvcore", "backbone", "layersheet", "cs231n",
+    "tables",
 )  # fmt: skip
 LOOKED_FOR = (
     "no network in it: looked for a table (Markdown, HTML, LaTeX, csv or columns of text) with two "
@@ -113,15 +114,16 @@ def networks_of(text: str) -> tuple[PrintedNetwork, ...]:
     lines = BREAK.split(text)
     found = list(_networks(lines))
     found.sort(key=lambda network: network.line)
-    for network in found:
-        DOCUMENT_ROWS.check(len(network.rows), f"line {network.line}")
     return tuple(found)
 
 
 def _networks(lines: list[str]) -> Iterator[PrintedNetwork]:
+    count = 0
     for stem in READERS:
         reader = cast("DocumentReader", import_module(f"layerscope.formats.document.{stem}"))
         for network in reader.read(lines):
+            count += len(network.rows)
+            DOCUMENT_ROWS.check(count, f"line {network.line}")
             yield network
             for number in range(network.line - 1, network.last):
                 lines[number] = ""

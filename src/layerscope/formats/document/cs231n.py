@@ -24,6 +24,7 @@ from layerscope.formats.document.sheet import (
     unpadded,
 )
 from layerscope.formats.document.tables import network_of_sheet
+from layerscope.limits import DOCUMENT_ROWS
 from layerscope.sheets.kinds import is_total
 from layerscope.sheets.sheet import SheetRow, sheet_of
 
@@ -49,6 +50,7 @@ def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
         rows = unpadded([*_with_outputs(network.rows, HEADINGS[1])])
         yield replace(network, rows=tuple(map(_refined, rows)))
     for table in line_tables(lines):
+        DOCUMENT_ROWS.check(len(table.rows), f"line {table.line}")
         sheet = sheet_of(table)
         block = None if sheet is None else network_of_sheet(sheet, notation=True)
         if block is None:

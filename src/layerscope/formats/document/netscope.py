@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from layerscope.documents.headings import Meaning
-from layerscope.documents.reader import read as read_tables
 from layerscope.formats.document.names import unescaped
 from layerscope.formats.document.rows import Amount, LayerRow, PrintedNetwork
+from layerscope.formats.document.tables import tables_in
 from layerscope.graph.attributes import AdaptivePool, LocalResponseNorm
 from layerscope.graph.types import Shape, elements
 from layerscope.sheets.kinds import is_total, kind_of
@@ -49,7 +49,7 @@ def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
     """A network for each table with Netscope's headings."""
     if not any("Input CH" in line for line in lines):
         return
-    for table in read_tables("\n".join(lines)):
+    for table in tables_in(lines):
         sheet = sheet_of(table)
         if sheet is None or tuple(h.meaning for h in sheet.headings[:7] if h) != HEADINGS:
             continue

@@ -9,10 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from layerscope.documents.figures import read as read_figure
-from layerscope.documents.reader import read as read_tables
 from layerscope.formats.document.choices import JOINED
 from layerscope.formats.document.rows import LayerRow, PrintedNetwork
-from layerscope.formats.document.tables import network_of_sheet
+from layerscope.formats.document.tables import network_of_sheet, tables_in
 from layerscope.graph.attributes import AdaptivePool
 from layerscope.graph.types import elements
 from layerscope.sheets.kinds import is_total
@@ -40,9 +39,7 @@ def sheets(lines: Sequence[str], form: SheetForm) -> Iterator[PrintedNetwork]:
     """A network for each table with the headings of the notation."""
     if not any(form.titles[-1] in line for line in lines):
         return
-    for table in read_tables("\n".join(lines)):
-        if tuple(cell.text for cell in table.heading.cells) != form.titles:
-            continue
+    for table in tables_in(lines, form.titles):
         sheet = sheet_of(table)
         network = None if sheet is None else network_of_sheet(sheet, notation=True)
         if sheet is not None and network is not None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from layerscope.documents.headings import Meaning
 from layerscope.documents.reader import read as read_tables
+from layerscope.documents.types import Table
 from layerscope.formats.document.names import bare
 from layerscope.formats.document.rows import Amount, LayerRow, PrintedNetwork
 from layerscope.graph.types import Shape
@@ -23,12 +24,22 @@ COUNTED: tuple[Meaning, ...] = (
 
 def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
     """A network for each table of layers; tables of models or of results are none."""
-    for table in read_tables("\n".join(lines)):
-        DOCUMENT_ROWS.check(len(table.rows), f"line {table.line}")
+    for table in tables_in(lines):
         sheet = sheet_of(table)
         network = None if sheet is None else network_of_sheet(sheet)
         if network is not None:
             yield network
+
+
+def tables_in(lines: Sequence[str], titles: tuple[str, ...] = ()) -> list[Table]:
+    """The tables in some lines, or those with these headings; FormatError for too many rows."""
+    found, count = [], 0
+    for table in read_tables("\n".join(lines)):
+        if not titles or tuple(cell.text for cell in table.heading.cells) == titles:
+            count += len(table.rows)
+            DOCUMENT_ROWS.check(count, f"line {table.line}")
+            found.append(table)
+    return found
 
 
 def network_of_sheet(sheet: Sheet, *, notation: bool = False) -> PrintedNetwork | None:
