@@ -15,6 +15,8 @@ import pytest
 TORCH_FILES = ("test_torch_*.py", "test_*_torch.py")
 NO_SHARED = "the figures of others (../shared) are not on this machine"
 SLOW_TARGETS = {  # of other files: make test-lower
+    "test_document_large.py": "make test-documents",
+    "test_document_round_trip.py": "make test-documents",
     "test_onnx_models.py": "make test-models",
     "test_torch_figures.py": "make test-zoo",
     "test_torch_threads.py": "make test-threads",
