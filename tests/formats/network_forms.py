@@ -173,6 +173,7 @@ COMMANDS = {
     "measure": Command(("measure",), ("-t", "1"), runs=True),
     "predict": Command(("predict",), ("--on", "a100"), runs=True),
     "plot": Command(("plot",), ("--of", "memory"), runs=True),
+    "report": Command(("report",), ("--as", "json")),
     "export json": Command(("export",), ("--to", "json")),
     "export dot": Command(("export",), ("--to", "dot")),
     "export onnx": Command(("export",), ("-o", "{folder}/out.onnx"), runs=True),

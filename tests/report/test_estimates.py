@@ -183,7 +183,7 @@ def boxes() -> Graph:
 
 
 @pytest.mark.parametrize(
-    "form", [name for name in NOTATIONS if name not in ("module", "boda", "fvcore")]
+    "form", [name for name in NOTATIONS if name not in ("module", "boda", "fvcore", "ptflops")]
 )
 def test_notations_mark_sizes_that_data_decides(form: str) -> None:
     report = layerscope.analyze(boxes(), like=notation(form).like)

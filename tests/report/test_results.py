@@ -19,6 +19,7 @@ from layerscope.api.auditing import audit
 from layerscope.api.checking import check
 from layerscope.report.budgets import Budget, BudgetResults
 from layerscope.report.results import Result, TableResult
+from layerscope.report.sweep_results import SweepResults
 from tests.auditing.documents import WRONG
 from tests.syntax import latex_rows
 
@@ -38,6 +39,15 @@ RESULTS: dict[str, Callable[[], Result]] = {
     "Prediction": cache(lambda: layerscope.predict("resnet18", on="a100")),
     "Fit": cache(lambda: layerscope.fit("resnet18", 8 * 10**9)),
     "Audit": cache(lambda: audit(text=WRONG)),
+    "SweepResults": cache(
+        lambda: SweepResults(
+            "r.sqlite",
+            ("name", "params"),
+            (("vgg16", 138_357_544), ("bad", None)),
+            (frozenset(), frozenset()),
+            2,
+        )  # fmt: skip
+    ),
     "BudgetResults": cache(
         lambda: BudgetResults((check(Budget("resnet18", "resnet18", {"params": 10**6})),))
     ),

@@ -227,6 +227,8 @@ def recognise(path: str, head: bytes) -> Format:
     if line is not None:
         raise FormatError(line)
     for kind in WEAK:
+        if kind is DOCUMENT and first:  # the reader of its suffix says what is wrong
+            continue
         if _module(kind).recognise(head):
             return kind
     if named:

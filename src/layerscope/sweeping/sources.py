@@ -13,7 +13,10 @@ from layerscope.formats import FORMATS, is_file
 
 LIBRARIES = ("torchvision", "timm")
 LIST_SUFFIXES = (".txt", ".lst", ".list")
-NETWORK_SUFFIXES = tuple(suffix for kind in FORMATS for suffix in kind.suffixes)
+# documents in a folder are notes rather than networks: name them one by one
+NETWORK_SUFFIXES = tuple(
+    suffix for kind in FORMATS if kind.name != "document" for suffix in kind.suffixes
+)
 MOST_LISTED = 1_000_000  # lines of a list
 CHUNK = 1 << 20
 
