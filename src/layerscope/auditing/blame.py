@@ -179,15 +179,17 @@ def _trial(
     ]  # fmt: skip
     if broken:
         return _Trial(part, False, 0)
-    held = [e for e in checked.equations if e.holds and not e.copied]
-    mine = [e for e in held if any(_is_in(cell, part) for cell in e.cells)]
-    gone = max(0, _held(checked.equations) - _held(left.equations))
+    holding = [e for e in checked.equations if e.holds and not e.copied]
+    mine = [e for e in holding if any(_is_in(cell, part) for cell in e.cells)]
+    gone = max(0, _holding(checked.equations) - _holding(left.equations))
     return _Trial(part, True, min(_lost(mine, part, value, gone) for value in values))
 
 
-def _lost(held: Sequence[Equation], part: CellPart, value: Fraction | None, gone: int) -> int:
+def _lost(right: Sequence[Equation], part: CellPart, value: Fraction | None, gone: int) -> int:
     """Equations that hold and would not with another value."""
-    strict = [e for e in held if not e.follows or e.target[0] == part[0] or e.target[1] != part[1]]
+    strict = [
+        e for e in holding if not e.follows or e.target[0] == part[0] or e.target[1] != part[1]
+    ]
     if value is None:
         return min(gone, _count(strict))
     return _count(
@@ -195,7 +197,7 @@ def _lost(held: Sequence[Equation], part: CellPart, value: Fraction | None, gone
     )
 
 
-def _held(equations: Iterable[Equation]) -> int:
+def _holding(equations: Iterable[Equation]) -> int:
     return _count(e for e in equations if e.holds and not e.copied)
 
 
