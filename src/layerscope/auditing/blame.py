@@ -187,9 +187,7 @@ def _trial(
 
 def _lost(right: Sequence[Equation], part: CellPart, value: Fraction | None, gone: int) -> int:
     """Equations that hold and would not with another value."""
-    strict = [
-        e for e in holding if not e.follows or e.target[0] == part[0] or e.target[1] != part[1]
-    ]
+    strict = [e for e in right if not e.follows or e.target[0] == part[0] or e.target[1] != part[1]]
     if value is None:
         return min(gone, _count(strict))
     return _count(
