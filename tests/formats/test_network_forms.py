@@ -49,7 +49,7 @@ def test_a_kept_run_is_shown_and_drawn(
             assert "does not apply to a measured run" in said.err
             assert run(["show", path]) == 0
             assert "end to end" in capsys.readouterr().out
-        elif command.startswith(("show", "plot", "compare")):
+        elif command.startswith(("show", "plot", "compare", "report")):
             assert code == 0, said.err
         else:
             assert code == 2
@@ -64,7 +64,7 @@ def test_a_report_is_read_by_show_compare_and_plot(
     assert run(["show", "lenet5", "-o", path]) == 0
     capsys.readouterr()
     code = run(COMMANDS[command].line(path, tmp_path))
-    if command.startswith(("show", "plot", "compare")):
+    if command.startswith(("show", "plot", "compare", "report")):
         assert code == 0, capsys.readouterr().err
     else:
         assert code == 2

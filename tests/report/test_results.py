@@ -46,7 +46,7 @@ RESULTS: dict[str, Callable[[], Result]] = {
             (("vgg16", 138_357_544), ("bad", None)),
             (frozenset(), frozenset()),
             2,
-        )  # fmt: skip
+        )
     ),
     "BudgetResults": cache(
         lambda: BudgetResults((check(Budget("resnet18", "resnet18", {"params": 10**6})),))

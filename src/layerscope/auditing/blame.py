@@ -34,7 +34,7 @@ class _Trial(Struct, frozen=True):
 
     part: CellPart
     agrees: bool
-    lost: int  # equations that holding with it
+    lost: int  # equations that hold with it
 
 
 def blamed(checked: Checked) -> tuple[list[Suspect], int]:

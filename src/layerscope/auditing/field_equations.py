@@ -18,7 +18,7 @@ JUMP_BITS = 64
 Columns = Mapping[tuple[Meaning, str], Sequence[Claim]]
 
 
-class _Field(Struct, frozen=True):
+class _FieldColumns(Struct, frozen=True):
     """What a table prints of the receptive fields, by row."""
 
     size: dict[int, Claim]
@@ -32,7 +32,7 @@ def field_equations(columns: Columns, layers: Sequence[RowLayer]) -> list[Equati
     size, jump, offset = (_by_row(columns, name) for name in ("field", "jump", "offset"))
     if not (size or jump or offset):
         return []
-    field = _Field(size, jump, offset, _strides(layers))
+    field = _FieldColumns(size, jump, offset, _strides(layers))
     outputs: list[Equation] = []
     inputs: list[Equation] = []
     for number, layer in enumerate(layers):
@@ -51,7 +51,7 @@ def _right(equations: Sequence[Equation]) -> int:
     return sum(equation.holds for equation in equations)
 
 
-def _starts(layer: RowLayer, field: _Field) -> Equation | None:
+def _starts(layer: RowLayer, field: _FieldColumns) -> Equation | None:
     """The field of the network's input is one element."""
     claim = field.size.get(layer.row.at)
     if claim is None or claim.figure is None:
@@ -61,7 +61,7 @@ def _starts(layer: RowLayer, field: _Field) -> Equation | None:
     return Equation(frozenset({cell_part}), holds, cell_part, "1", reason)
 
 
-def _of_row(layer: RowLayer, field: _Field, windowed: RowLayer) -> Iterator[Equation]:
+def _of_row(layer: RowLayer, field: _FieldColumns, windowed: RowLayer) -> Iterator[Equation]:
     """The equations of one row, by the window of that row or of the one above."""
     jump, of_jump = _above(layer, field.jump, 1) if field.jump else _stepped_to(layer, field)
     size, of_size = _above(layer, field.size, 1)
@@ -140,7 +140,7 @@ def _strides(layers: Sequence[RowLayer]) -> dict[int, int | None]:
     return found
 
 
-def _stepped_to(layer: RowLayer, field: _Field) -> tuple[Fraction | None, Cells]:
+def _stepped_to(layer: RowLayer, field: _FieldColumns) -> tuple[Fraction | None, Cells]:
     """The jump before a layer by strides alone.
 
     Where it is not printed, a wrong field is likelier than a stride that all rows below use.
