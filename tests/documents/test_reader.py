@@ -188,8 +188,11 @@ def test_the_time_grows_with_the_size_and_not_its_square(name: str) -> None:
         seconds = []
         for size in (20_000, 160_000):
             document = start + piece * (size // len(piece))
-            begin = time.process_time()
-            reader.read(document)
-            seconds.append(time.process_time() - begin)
+            tries = []
+            for _ in range(3):  # the least: other work on the machine disturbs single ones
+                begin = time.process_time()
+                reader.read(document)
+                tries.append(time.process_time() - begin)
+            seconds.append(min(tries))
         # eight times the size; a square would take 64 times
         assert seconds[1] < 0.3 + 24 * seconds[0], (start, seconds)

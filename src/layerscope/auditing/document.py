@@ -18,7 +18,7 @@ from layerscope.limits import DOCUMENT_ROWS
 from layerscope.sheets.sheet import Sheet, SheetRow, is_sheet, sheet_of
 
 # notations whose text is no table with a heading: module and function of their tables
-READERS = (("formats.document.matconvnet", "tables"), ("notations.darknet_log", "read"))
+READERS = (("formats.document.matconvnet_tables", "tables"), ("notations.darknet_log", "read"))
 SheetAudit = Callable[[Sheet, int], tuple[AuditedTable, list[Finding]]]
 
 

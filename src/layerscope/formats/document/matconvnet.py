@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from layerscope.documents.figures import read as read_figure
 from layerscope.documents.headings import Meaning
-from layerscope.documents.pipes import is_rule, split
-from layerscope.documents.types import Cell, Row, Table
+from layerscope.documents.pipes import split
+from layerscope.documents.types import Cell
 from layerscope.formats.document.names import from_latex
 from layerscope.formats.document.rows import Amount, LayerRow, PrintedNetwork
 from layerscope.graph import attributes as at
@@ -345,46 +345,3 @@ def _claimed(column: Mapping[str, Cell], titles: Sequence[str]) -> tuple[str, ..
     if any(title not in column or not CELL.fullmatch(column[title].text) for title in titles):
         return ()
     return tuple(f"{title}\t{column[title].text}" for title in titles)
-
-
-def tables(lines: Sequence[str]) -> tuple[Table, ...]:
-    """The displays in a text: one table each, with a row per layer and a column per printed row."""
-    found: list[Table] = []
-    start = 0
-    while start < len(lines):
-        end = start
-        while end < len(lines) and "|" in lines[end]:
-            end += 1
-        block = [split(lines[n], n + 1) for n in range(start, end) if not is_rule(lines[n])]
-        titles = [row.cells[0] for row in block if len(row) > 1]
-        if {"layer", "type", "data size"} <= {title.text for title in titles}:
-            rows = _turned(block)
-            again = found and start <= _last_line(found[-1]) + 2
-            if again:  # the next block of the same network
-                found[-1] = replace(found[-1], rows=(*found[-1].rows, *rows))
-            else:
-                heading = Row(titles[0].line, _named_first(titles))
-                found.append(Table("text", titles[0].line, heading, rows))
-        start = max(end, start + 1)
-    return tuple(found)
-
-
-def _last_line(table: Table) -> int:
-    return max(cell.line for row in table.rows for cell in row.cells)
-
-
-def _turned(block: Sequence[Row]) -> tuple[Row, ...]:
-    """Columns of a display as rows, the name of the layer first."""
-    full = [row for row in block if len(row) > 1]
-    width = min(map(len, full))
-    turned = [[row.cells[n] for row in full] for n in range(1, width)]
-    named = next((n for n, row in enumerate(full) if row.cells[0].text == "name"), 0)
-    return tuple(
-        Row(cells[named].line, (cells[named], *cells[:named], *cells[named + 1 :]))
-        for cells in turned
-    )
-
-
-def _named_first(titles: Sequence[Cell]) -> tuple[Cell, ...]:
-    named = next((n for n, title in enumerate(titles) if title.text == "name"), 0)
-    return (titles[named], *titles[:named], *titles[named + 1 :])

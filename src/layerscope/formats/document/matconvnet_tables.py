@@ -1,0 +1,89 @@
+"""MatConvNet's network display as tables for the audit: a row per layer, as text, csv or LaTeX."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from layerscope.documents.pipes import is_rule, split
+from layerscope.documents.types import Cell, Row, Table
+
+HLINE = r"\hline"
+QUOTED = re.compile(r'"((?:[^"]|"")*)",?')
+APART = {"|": 2, '",': 2, "&": 4, "": 0}  # lines between the blocks of a wide network
+
+
+def tables(lines: Sequence[str]) -> tuple[Table, ...]:
+    """The displays in a text: one table each, with a row per layer and a column per printed row.
+
+    Their cells are between bars, in quotation marks as csv, or between the & of LaTeX.
+    """
+    found: list[Table] = []
+    start = 0
+    while start < len(lines):
+        sign = _sign(lines[start])
+        end = start
+        while sign and end < len(lines) and (sign in lines[end] or lines[end].strip() == HLINE):
+            end += 1
+        block = [
+            _cells(lines[n], n + 1, sign)
+            for n in range(start, end)
+            if not is_rule(lines[n]) and lines[n].strip() != HLINE
+        ]
+        titles = [row.cells[0] for row in block if len(row) > 1]
+        if {"layer", "type", "data size"} <= {title.text for title in titles}:
+            rows = _turned(block)
+            again = found and start <= _last_line(found[-1]) + APART[sign]
+            if again:  # the next block of the same network
+                found[-1] = replace(found[-1], rows=(*found[-1].rows, *rows))
+            else:
+                heading = Row(titles[0].line, _named_first(titles))
+                found.append(Table("text", titles[0].line, heading, rows))
+        start = max(end, start + 1)
+    return tuple(found)
+
+
+def _sign(line: str) -> str:
+    """What separates the cells of a line; "" for other lines."""
+    if "|" in line:
+        return "|"
+    if line.startswith('"'):
+        return '",'
+    return "&" if "&" in line else ""
+
+
+def _cells(line: str, number: int, sign: str) -> Row:
+    if sign == "|":
+        return split(line, number)
+    if sign == '",':
+        matches = QUOTED.finditer(line)
+        return Row(number, tuple(Cell(m[1], number, m.start(1) + 1) for m in matches))
+    cells, start = [], 0
+    for part in line.replace("\\\\", "  ").split("&"):
+        indent = len(part) - len(part.lstrip())
+        cells.append(Cell(part.strip().replace("\\_", "_"), number, start + indent + 1))
+        start += len(part) + 1
+    return Row(number, tuple(cells))
+
+
+def _last_line(table: Table) -> int:
+    return max(cell.line for row in table.rows for cell in row.cells)
+
+
+def _turned(block: Sequence[Row]) -> tuple[Row, ...]:
+    """Columns of a display as rows, the name of the layer first."""
+    full = [row for row in block if len(row) > 1]
+    width = min(map(len, full))
+    turned = [[row.cells[n] for row in full] for n in range(1, width)]
+    named = next((n for n, row in enumerate(full) if row.cells[0].text == "name"), 0)
+    return tuple(
+        Row(cells[named].line, (cells[named], *cells[:named], *cells[named + 1 :]))
+        for cells in turned
+    )
+
+
+def _named_first(titles: Sequence[Cell]) -> tuple[Cell, ...]:
+    named = next((n for n, title in enumerate(titles) if title.text == "name"), 0)
+    return (titles[named], *titles[:named], *titles[named + 1 :])
