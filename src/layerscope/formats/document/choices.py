@@ -140,7 +140,7 @@ def _facts(row: LayerRow, op: str, call: Call) -> Iterator[bool]:
 
 
 POOLED: Mapping[Meaning, str] = {"comparisons": "max_pool", "additions": "avg_pool"}
-COUNTED = ("conv", "conv_transpose", "linear")  # ops whose figures every document counts alike
+COUNTED = ("conv", "conv_transpose", "linear")  # ops that all documents count in one way
 
 
 # -- candidates

@@ -37,7 +37,7 @@ OPS: Mapping[str, str] = {
     "Concat": "concat", "Flatten": "flatten",
     **{op: op for op in ("silu", "gelu", "hardswish", "hardsigmoid", "mish", "selu", "hardtanh")},
 }  # fmt: skip
-# types whose op is told by what they count
+# types whose op follows from what they count
 BY_COUNT: Mapping[str, Mapping[Meaning, str]] = {
     "Pooling": {"comparisons": "max_pool", "additions": "avg_pool"},
     "Eltwise": {"additions": "add", "macs": "mul", "comparisons": "max"},
