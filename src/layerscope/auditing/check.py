@@ -207,8 +207,9 @@ def _missing(checked: Checked) -> Iterator[Finding]:
     for (meaning, heading), claims in checked.columns.items():
         if not heading or (meaning, heading) not in checked.conventions:
             continue
-        for kind in dict.fromkeys(layer.kind for layer in checked.layers.values()):
-            rows = [row for row, layer in checked.layers.items() if layer.kind == kind]
+        layers = {row: layer for row, layer in checked.layers.items() if layer.last is None}
+        for kind in dict.fromkeys(layer.kind for layer in layers.values()):
+            rows = [row for row, layer in layers.items() if layer.kind == kind]
             by_row = {c.row: c for c in claims}
             filled = [row for row in rows if row in by_row and by_row[row].figure is not None]
             blank = [row for row in rows if row in by_row and plain(by_row[row].cell.text) in EMPTY]

@@ -22,7 +22,7 @@ from layerscope.sheets.structure import RowLayer
 MANY_PARTS = 10**9  # of a step: what is cut off is less than one
 MANY = 5  # rows from which on one rule for a kind that is not named is believed
 FEW = 4  # figures with a prefix, below which they show no base or rounding
-SAMPLE = 120  # rows by which a convention is chosen
+SAMPLE = 60  # rows of each kind by which a convention is chosen
 
 
 class ColumnConvention(Struct, frozen=True):
@@ -75,9 +75,7 @@ def choose(
     claims: Sequence[Claim], layers: dict[int, RowLayer], batch: int | None = None
 ) -> ColumnConvention | None:
     """The convention that explains most figures of a column; `batch` if it is given already."""
-    given = [(layers[c.row], c.figure) for c in claims if c.row in layers and c.figure is not None][
-        :SAMPLE
-    ]
+    given = _sample(claims, layers)
     if not given:
         return None
     heading, meaning = claims[0].heading, claims[0].meaning
@@ -97,6 +95,20 @@ def choose(
             if best is None or found.explained > best.explained:
                 best = found
     return None if best is None else replace(best, written=_written(best, given))
+
+
+def _sample(
+    claims: Sequence[Claim], layers: dict[int, RowLayer]
+) -> list[tuple[RowLayer, Figure]]:
+    """Layers with figures, the first of each kind."""
+    counts: Counter[Kind] = Counter()
+    found = []
+    for claim in claims:
+        layer, figure = layers.get(claim.row), claim.figure
+        if layer is not None and figure is not None and counts[layer.kind] < SAMPLE:
+            counts[layer.kind] += 1
+            found.append((layer, figure))
+    return found
 
 
 def _written(convention: ColumnConvention, given: Sequence[tuple[RowLayer, Figure]]) -> int:
