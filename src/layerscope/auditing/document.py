@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from layerscope.auditing.boda import audit_boda, lines_of
 from layerscope.auditing.check import audit_sheet
 from layerscope.auditing.findings import Audit, AuditedTable, Finding
+from layerscope.auditing.torchstat import audit_torchstat, is_torchstat
 from layerscope.documents import reader
 from layerscope.documents.types import Cell, Table
 from layerscope.errors import NoTable, UsageError
@@ -75,7 +76,8 @@ def audit_text(
     for number, each in enumerate(sheets, 1 + (profile is not None)):
         sheet = sheet_of(each) if table in (None, number) else None
         if sheet is not None:
-            audited, found = check(sheet, number)
+            by_rules = check is audit_sheet and is_torchstat(sheet)
+            audited, found = (audit_torchstat if by_rules else check)(sheet, number)
             tables.append(replace(audited, number=number, title=sheet.table.title, document=name))
             spots = Spots(sheet, lines if found else ())
             findings += [

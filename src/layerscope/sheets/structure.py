@@ -63,7 +63,7 @@ def layers_of(sheet: Sheet) -> list[RowLayer]:
         rows = rows[::-1]  # from the output at the top to the input
     reading = reading_of(sheet, rows)
     deeper = _containers(rows)
-    layers = []
+    layers: list[RowLayer] = []
     for row in rows:
         printed, again = printed_sizes(sheet, row, reading)
         kind: Kind = "unknown" if len(layers) in deeper else row.kind
