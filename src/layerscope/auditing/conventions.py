@@ -38,11 +38,19 @@ class ColumnConvention(Struct, frozen=True):
     explained: int = 0
     of: int = 0
     written: int = FEW  # explained figures with a prefix, which show base and rounding
-    settled: bool = True  # every kind has a figure that its rule explains
+    unsettled: tuple[Kind, ...] = ()  # kinds without a figure that their rule explains
 
     def count(self, layer: RowLayer) -> Fraction | None:
         """The figure of a layer by this convention, in the unit of the heading."""
+        return self._by(self.by_kind.get(layer.kind), layer)
+
+    def counts(self, layer: RowLayer) -> list[Fraction]:
+        """The figures that a layer may have, by every rule of a kind that shows none."""
         rule = self.by_kind.get(layer.kind)
+        tried = rules(self.meaning, layer.kind) if layer.kind in self.unsettled else (rule,)
+        return [count for each in tried if (count := self._by(each, layer)) is not None]
+
+    def _by(self, rule: Rule | None, layer: RowLayer) -> Fraction | None:
         found = rule.count(layer) if rule else None
         if found is None:
             return None
@@ -166,7 +174,7 @@ def _with_rules(
     """The convention with the best rule for each kind of layer."""
     by_kind: dict[Kind, Rule] = {}
     explained = of = 0
-    settled = True
+    unsettled = []
     for kind, (rows, ways) in counted.items():
         best, score = None, -1
         for rule, counts in ways:
@@ -179,10 +187,11 @@ def _with_rules(
         if best is None or (kind == "unknown" and score * 10 < max(len(rows), MANY) * 9):
             continue  # rows of several kinds, whose shapes are no parameters
         by_kind[kind] = best[0]
-        settled = settled and score > 0
+        if not score:
+            unsettled.append(kind)
         explained += score
         of += sum(count is not None for count in best[1])
     return ColumnConvention(
         convention.heading, convention.meaning, by_kind, convention.factor, convention.batch,
-        convention.base, convention.rounding, explained, of, settled=settled,
+        convention.base, convention.rounding, explained, of, unsettled=tuple(unsettled),
     )  # fmt: skip

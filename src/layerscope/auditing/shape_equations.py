@@ -42,7 +42,7 @@ def shape_equations(layers: Sequence[RowLayer]) -> Iterator[Equation]:
             yield from _unchanged(layer, "chw")
         elif layer.kind in (*POOLS, "global_pool"):
             yield from _unchanged(layer, "c")
-        elif layer.kind == "flatten":
+        elif layer.kind == "flatten" and "flat" in layer.row.named.lower():
             yield from _flattened(layer)
 
 
@@ -174,9 +174,10 @@ def _windows(layer: RowLayer, habit: Habit, pools_by_kernel: bool) -> Iterator[E
         if out is None or not out.cells:
             continue
         found = window_sizes(layer, axis, habit, pools_by_kernel)
-        if not found:
-            continue
         (target,) = out.cells
+        if not found:
+            yield from _impossible(layer, axis, target)
+            continue
         size, kernel = layer.sizes[f"{axis}in"], layer.sizes[f"k{axis}"]
         stride = layer.sizes.get(f"s{axis}")
         step = stride.value if stride else kernel.value if layer.kind in POOLS else 1
@@ -190,6 +191,16 @@ def _windows(layer: RowLayer, habit: Habit, pools_by_kernel: bool) -> Iterator[E
             cells, holds, target, str(found[0]), text, copied=weak, group=f"window {layer.row.at}",
             holds_with=partial(_window_with, layer, axis, habit, pools_by_kernel),
         )  # fmt: skip
+
+
+def _impossible(layer: RowLayer, axis: str, target: CellPart) -> Iterator[Equation]:
+    """An output that no stride and padding of the kernel give."""
+    got = layer.get(f"{axis}in", f"k{axis}", f"{axis}out")
+    if got is None or layer.kind in POOLS or got[2] in sizes_left_open(layer, axis):
+        return
+    reason = f"a kernel of {got[1]} on {got[0]} gives no {got[2]} with a usual stride and padding"
+    cells = layer.cells(f"{axis}in", f"k{axis}", f"s{axis}", f"p{axis}", f"{axis}out")
+    yield Equation(cells, False, target, "", reason, group=f"window {layer.row.at}")
 
 
 def _equal(one: SizeFact, two: SizeFact) -> Callable[[CellPart, Fraction], bool | None]:

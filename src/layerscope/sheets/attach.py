@@ -46,7 +46,9 @@ def attach(layers: Sequence[RowLayer]) -> bool:
         for layer in lost:
             number = at[layer.row.at]
             earlier = layers[max(number - SHAPES, 0) : number][::-1]
-            _take_nearest(layer, [before[layer.row.at][0], *earlier])
+            sized = [each for each in earlier if "cout" in each.sizes]
+            layer.maybe = tuple(sized)
+            _take_nearest(layer, [before[layer.row.at][0], *sized])
     return True
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, islice
 from math import log
 
+from msgspec.structs import replace
+
 from layerscope.documents.figures import RULES
 from layerscope.sheets.attach import few, take_sibling
 from layerscope.sheets.kinds import POOLS
@@ -32,12 +34,14 @@ def infer(layers: Sequence[RowLayer], batch: int = 1, *, branched: bool = False)
         _use_unlisted_pool(layer)
     seen: dict[tuple[int, ...], RowLayer] = {}
     lost: list[tuple[RowLayer, RowLayer | None]] = []
+    open_: dict[int, tuple[RowLayer, ...]] = {}  # rows that may be the input of a lost one
     for layer in layers:
         if "kh" not in layer.sizes and layer.kind in WITH_KERNEL and "cout" in layer.sizes:
             before, earlier = layer.before, list(islice(reversed(seen.values()), SHAPES))
             if branched and seen and "cin" not in layer.printed:
                 if not _branch(layer, batch, earlier) and not _is_joined(layer, batch, earlier):
                     lost.append((layer, before))
+                    open_[layer.row.at] = tuple(earlier)
             elif not _in_chain(layer, batch):
                 _nearest(layer, batch)
         elif "groups" not in layer.sizes and layer.kind == "conv":
@@ -49,7 +53,7 @@ def infer(layers: Sequence[RowLayer], batch: int = 1, *, branched: bool = False)
             seen[shape] = each
     if few([layer for layer, _ in lost], layers):
         for layer, before in lost:
-            layer.before = before
+            layer.before, layer.maybe = before, open_[layer.row.at]
             refill(layer)
             _nearest(layer, batch)
     if not branched:
@@ -60,11 +64,12 @@ def infer(layers: Sequence[RowLayer], batch: int = 1, *, branched: bool = False)
 def _in_chain(layer: RowLayer, batch: int) -> bool:
     """A kernel for the output of the row above, or of the one before it for a second head."""
     above = layer.before
-    for before in (above, above.before if above and above.kind == layer.kind else None):
-        if before is not None or above is None:
+    second = above.before if above is not None and above.kind == layer.kind else None
+    for kernels in (USUAL, range(1, LARGEST + 1)):
+        for before in (above, *([second] if second is not None else ())):
             layer.before = before
             refill(layer)
-            if _convolution(layer, batch, range(1, LARGEST + 1)) and any_window(layer):
+            if _convolution(layer, batch, kernels) and any_window(layer):
                 return True
     layer.before = above
     refill(layer)
@@ -134,6 +139,22 @@ def _is_line(layer: RowLayer) -> bool:
 
 def _set_kernel(layer: RowLayer, kernel: tuple[int, int], at: Cells = NOWHERE) -> None:
     layer.sizes["kh"], layer.sizes["kw"] = (SizeFact(size, at) for size in kernel)
+
+
+def with_inputs(layer: RowLayer) -> Iterator[RowLayer]:
+    """The layer with each output that may be its input, if no row explains it."""
+    for before in layer.maybe:
+        given = {f"{a}in": before.sizes[f"{a}out"] for a in "chw" if f"{a}out" in before.sizes}
+        yield replace(layer, sizes={**layer.sizes, **given})
+
+
+def with_open_kernels(layer: RowLayer) -> Iterator[RowLayer]:
+    """The layer as it is, and with each usual kernel if its row prints none."""
+    yield layer
+    if layer.kind in WITH_KERNEL and "kh" not in layer.printed:
+        for size in USUAL:
+            kernel = zip(("kh", "kw"), _kernel(layer, size), strict=True)
+            yield replace(layer, sizes={**layer.sizes, **{n: SizeFact(k) for n, k in kernel}})
 
 
 def _kernel(layer: RowLayer, size: int) -> tuple[int, int]:

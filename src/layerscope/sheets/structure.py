@@ -44,6 +44,7 @@ class RowLayer(Struct):
     before: RowLayer | None = None  # the layer whose output it takes
     normed: bool = False  # a norm follows, so that a convolution has no bias as a rule
     last: RowLayer | None = None  # of a module in a tree: the last layer or module in it
+    maybe: tuple[RowLayer, ...] = ()  # rows that may be its input, if none explains it
     closes: tuple[RowLayer, ...] = ()  # modules that end with this layer, outer ones first
 
     def get(self, *names: str) -> tuple[int, ...] | None:
