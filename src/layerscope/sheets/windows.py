@@ -59,7 +59,8 @@ def sizes_left_open(layer: RowLayer, axis: str) -> Iterator[int]:
             for each in [pad.value] if pad else open_pads(kernel):
                 yield from steps(size + 2 * each - kernel, step)
         else:
-            for both in range(2 * open_pads(kernel)[-1] + 1):  # one side may have one more
+            each_side = step == 1 and kernel % 2  # else one side may have one more
+            for both in range(0, 2 * open_pads(kernel)[-1] + 1, 2 if each_side else 1):
                 yield from steps(size + both - kernel, step)[:1]
 
 
