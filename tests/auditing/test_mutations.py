@@ -22,27 +22,29 @@ from layerscope.auditing.document import audit_text, sheets_of
 from layerscope.auditing.findings import Finding
 from layerscope.documents.types import Cell
 from layerscope.notations import NOTATIONS, write
-from layerscope.sheets.sheet import Sheet, SheetRow
+from layerscope.sheets.sheet import Sheet
 from tests.auditing.witness import Table, contradicts
+from tests.auditing.witness_stat import ops_of, stat_contradicts
+from tests.auditing.witness_trees import RELATIONS, tree_contradicts
 
 CHAINS = ("lenet5", "vgg11", "alexnet")
 BRANCHED = ("resnet18", "squeezenet1_1")
 WRITTEN = (
     "matconvnet", "matconvnet.csv", "matconvnet.latex", "matconvnet.dilation", "netscope",
     "netscope.folded", "backbone", "cs231n", "cs231n.md", "layersheet", "torchsummary", "keras",
-    "keras.box", "darknet", "darknet.2018", "darknet.2019", "torchinfo", "torchstat",
+    "keras.box", "darknet", "darknet.2018", "darknet.2019", "torchinfo", "torchstat", "fvcore",
+    "ptflops",
 )  # fmt: skip
-# Read with false findings, to be mended: rows of a concatenation with hundreds of inputs, and
-# modules of torchinfo's tree that are called with other inputs than the row above.
-NOT_READ = {
-    ("densenet121", "keras"), ("densenet121", "keras.box"), ("densenet121", "torchinfo"),
-    ("mobilenet_v2", "torchinfo"),
-}  # fmt: skip
-# Below the share of changes that must be named: torchinfo's shapes have few witnesses in a tree,
-# and torchstat's memory columns have no rule yet.
-BELOW = ("torchinfo", "torchstat")
 NAMES = ("index", "name", "type", "connected", "trainable")  # no figures
-NAMED = 75  # per cent of the changes with a witness, at least
+NAMED = 99  # per cent of the changes with a witness, at least, in a thousand
+SAMPLE = 20  # of which one may be missed
+# figures in the lines of ptflops, which is no table: headings and patterns
+PTFLOPS = (
+    ("Params", r"([\d.]+)(?: [kMGBT])?, [\d.]+% Params"), ("% Params", r"([\d.]+)% Params"),
+    ("MACs", r"([\d.]+) [KMGT]?Mac,"), ("% MACs", r"([\d.]+)% MACs"),
+    ("arguments", r"(?:in_features|out_features)=(\d+)|MACs, (\d+), \d+, k"),
+    ("arguments", r"kernel_size=\((\d+)"),
+)  # fmt: skip
 
 
 class Change(Struct, frozen=True):
@@ -51,7 +53,8 @@ class Change(Struct, frozen=True):
     text: str  # of the document
     table: int
     heading: str
-    row: SheetRow
+    row: int
+    label: str
     cell: Cell
     printed: str
 
@@ -69,24 +72,35 @@ def of_figures(findings: tuple[Finding, ...]) -> list[Finding]:
 @pytest.mark.parametrize("notation", WRITTEN)
 @pytest.mark.parametrize("name", [*CHAINS, *BRANCHED, "mobilenet_v2", "densenet121"])
 def test_what_we_write_has_no_findings(name: str, notation: str) -> None:
-    if notation == "torchstat" or (name, notation) in NOT_READ:
-        pytest.xfail("read with false findings")
     assert of_figures(audit_text(document(name, notation), name).findings) == []
 
 
-def changes(text: str, count: int, chance: random.Random) -> list[Change]:
-    """Some figures of a document, each with one digit changed."""
-    lines = text.splitlines()
-    cells = [
-        (number, row, cell, heading.text)
+def figures_of(text: str, notation: str) -> list[tuple[int, int, str, Cell, str]]:
+    """Cells with figures: number of the table, row and its label, the cell and its heading."""
+    if notation == "ptflops":
+        return [
+            (0, 0, "", Cell(found[found.lastindex or 0], number, found.start(found.lastindex or 0) + 1),
+             heading)
+            for number, line in enumerate(text.splitlines(), 1)
+            for heading, pattern in PTFLOPS
+            for found in re.finditer(pattern, line)
+        ]  # fmt: skip
+    return [
+        (number, row.at, row.label, cell, heading.text)
         for number, sheet in enumerate(sheets_of(text))
         for row in sheet.rows
         for cell, heading in zip(row.cells, sheet.headings, strict=False)
         if heading and heading.meaning not in NAMES and re.search(r"\d", cell.text)
     ]
+
+
+def changes(text: str, notation: str, count: int, chance: random.Random) -> list[Change]:
+    """Some figures of a document, each with one digit changed."""
+    lines = text.splitlines()
+    cells = figures_of(text, notation)
     found: list[Change] = []
     while len(found) < count:
-        number, row, cell, heading = chance.choice(cells)
+        number, row, label, cell, heading = chance.choice(cells)
         digits = [match.start() for match in re.finditer(r"(?<!-)\d", cell.text)]
         if not digits:
             continue
@@ -99,7 +113,7 @@ def changes(text: str, count: int, chance: random.Random) -> list[Change]:
             continue
         changed = line[:start] + printed + line[start + len(cell.text) :]
         new = "\n".join([*lines[: cell.line - 1], changed, *lines[cell.line :]])
-        found.append(Change(new, number, heading, row, cell, printed))
+        found.append(Change(new, number, heading, row, label, cell, printed))
     return found
 
 
@@ -111,12 +125,17 @@ def right_table(name: str, notation: str, number: int) -> tuple[Sheet, Table]:
 
 def has_witness(change: Change, name: str, notation: str) -> bool:
     """Whether another cell of the document contradicts the changed one."""
+    if notation in RELATIONS:
+        return tree_contradicts(document(name, notation), change.text, notation)
+    if notation == "torchstat":
+        ops = ops_of(analyze(name))
+        return stat_contradicts(document(name, notation), change.text, ops, name in CHAINS)
     _, right = right_table(name, notation, change.table)
     last = notation.startswith(("keras", "darknet"))
     sheets = sheets_of(change.text)
     if len(sheets) <= change.table:
         return False
-    return contradicts(right, sheets[change.table], change.row.at, last)
+    return contradicts(right, sheets[change.table], change.row, last)
 
 
 def verdict(change: Change) -> str:
@@ -126,7 +145,7 @@ def verdict(change: Change) -> str:
     hits = [
         each for each in found
         if (each.line == change.cell.line and each.column == change.heading and
-            each.row == change.row.label) or any(here in name for name in each.also)
+            change.label in ("", each.row)) or any(here in name for name in each.also)
     ]  # fmt: skip
     if not found:
         return "nothing"
@@ -139,23 +158,21 @@ def judged(notation: str, count: int, chance: random.Random) -> tuple[Counter[st
     missed = []
     names = (*CHAINS, *BRANCHED)
     for name in names:
-        for change in changes(document(name, notation), count // len(names), chance):
+        for change in changes(document(name, notation), notation, count // len(names), chance):
             said = verdict(change) if has_witness(change, name, notation) else "no witness"
             found[said] += 1
             if said not in ("the cell", "no witness"):
                 cells = f"{change.cell.text!r} -> {change.printed!r}"
-                where = f"line {change.cell.line} {change.row.label} {change.heading}"
+                where = f"line {change.cell.line} {change.label} {change.heading}"
                 missed.append(f"{said}: {name} {where}: {cells}")
     return found, missed
 
 
 @pytest.mark.parametrize("notation", WRITTEN)
 def test_a_changed_digit_is_found(notation: str) -> None:
-    if notation in BELOW:
-        pytest.xfail("too few changes are named")
-    found, missed = judged(notation, 20, random.Random(3))
-    named = found["the cell"] + found["the cell and others"]
-    assert named * 100 >= NAMED * (found.total() - found["no witness"]), missed
+    found, missed = judged(notation, SAMPLE, random.Random(3))
+    assert found.total() - found["no witness"] > SAMPLE // 4
+    assert len(missed) <= 1, missed
 
 
 if __name__ == "__main__":

@@ -133,8 +133,10 @@ def _tried(checked: Checked, part: CellPart, equation: Equation) -> Iterator[Fra
         layer = checked.layers.get(row)
         now = value_of(layer, part) if layer is not None else None
         figure = _figure_at(checked, equation.target)
-        if now is not None and figure is not None and equation.number:
-            times = figure.value() / equation.number
+        if now is None or figure is None or not equation.number:
+            continue
+        for number in dict.fromkeys((equation.number, *equation.others)):
+            times = figure.value() / number if number else Fraction()
             for ratio in (float(times), sqrt(max(0.0, float(times)))):
                 near = now * ratio
                 if near < MOST_SIZE:

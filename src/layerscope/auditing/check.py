@@ -207,8 +207,9 @@ def _missing(checked: Checked) -> Iterator[Finding]:
     for (meaning, heading), claims in checked.columns.items():
         if not heading or (meaning, heading) not in checked.conventions:
             continue
-        for kind in dict.fromkeys(layer.kind for layer in checked.layers.values()):
-            rows = [row for row, layer in checked.layers.items() if layer.kind == kind]
+        layers = {row: layer for row, layer in checked.layers.items() if layer.last is None}
+        for kind in dict.fromkeys(layer.kind for layer in layers.values()):
+            rows = [row for row, layer in layers.items() if layer.kind == kind]
             by_row = {c.row: c for c in claims}
             filled = [row for row in rows if row in by_row and by_row[row].figure is not None]
             blank = [row for row in rows if row in by_row and plain(by_row[row].cell.text) in EMPTY]
@@ -269,12 +270,32 @@ def _totals(
                 findings.append(Finding(*where, "total", claim.cell.text, expected, reason, also))
             elif found.verdict == "follows":
                 notes.append(f"the total of {name} follows from cells that are listed")
+            elif found.verdict == "right for the network" and (odd := _odd(checked, key, claims)):
+                findings.append(odd)
             elif found.verdict == "right for the network":
                 notes.append(
                     f"the total of {name} is right for the network, and the cells above do not "
                     "add up to it"
                 )
     return findings, notes
+
+
+def _odd(checked: Checked, key: Key, claims: Sequence[Claim]) -> Finding | None:
+    """The only figure of a column that no rule counts, if its total is right without it."""
+    convention = checked.conventions.get(key)
+    if convention is None:
+        return None
+    counted = [c for c in claims if c.row in checked.layers and c.figure and c.figure.mantissa]
+    odd = [c for c in counted if convention.count(checked.layers[c.row]) is None]
+    wrong = [
+        c for c in counted
+        if (number := convention.count(checked.layers[c.row])) is not None
+        and c.figure is not None and not convention.explains(c.figure, number)
+    ]  # fmt: skip
+    if len(odd) != 1 or wrong:
+        return None
+    reason = "the column adds up to its total without it"
+    return Finding(*_where(checked, odd[0]), "figure", odd[0].cell.text, "0", reason)
 
 
 def _total(checked: Checked, key: Key, claim: Claim) -> TotalCheck:

@@ -22,7 +22,7 @@ from layerscope.sheets.structure import RowLayer
 MANY_PARTS = 10**9  # of a step: what is cut off is less than one
 MANY = 5  # rows from which on one rule for a kind that is not named is believed
 FEW = 4  # figures with a prefix, below which they show no base or rounding
-SAMPLE = 120  # rows by which a convention is chosen
+SAMPLE = 60  # rows of each kind by which a convention is chosen
 
 
 class ColumnConvention(Struct, frozen=True):
@@ -38,11 +38,19 @@ class ColumnConvention(Struct, frozen=True):
     explained: int = 0
     of: int = 0
     written: int = FEW  # explained figures with a prefix, which show base and rounding
-    settled: bool = True  # every kind has a figure that its rule explains
+    unsettled: tuple[Kind, ...] = ()  # kinds without a figure that their rule explains
 
     def count(self, layer: RowLayer) -> Fraction | None:
         """The figure of a layer by this convention, in the unit of the heading."""
+        return self._by(self.by_kind.get(layer.kind), layer)
+
+    def counts(self, layer: RowLayer) -> list[Fraction]:
+        """The figures that a layer may have, by every rule of a kind that shows none."""
         rule = self.by_kind.get(layer.kind)
+        tried = rules(self.meaning, layer.kind) if layer.kind in self.unsettled else (rule,)
+        return [count for each in tried if (count := self._by(each, layer)) is not None]
+
+    def _by(self, rule: Rule | None, layer: RowLayer) -> Fraction | None:
         found = rule.count(layer) if rule else None
         if found is None:
             return None
@@ -75,9 +83,7 @@ def choose(
     claims: Sequence[Claim], layers: dict[int, RowLayer], batch: int | None = None
 ) -> ColumnConvention | None:
     """The convention that explains most figures of a column; `batch` if it is given already."""
-    given = [(layers[c.row], c.figure) for c in claims if c.row in layers and c.figure is not None][
-        :SAMPLE
-    ]
+    given = _sample(claims, layers)
     if not given:
         return None
     heading, meaning = claims[0].heading, claims[0].meaning
@@ -97,6 +103,20 @@ def choose(
             if best is None or found.explained > best.explained:
                 best = found
     return None if best is None else replace(best, written=_written(best, given))
+
+
+def _sample(
+    claims: Sequence[Claim], layers: dict[int, RowLayer]
+) -> list[tuple[RowLayer, Figure]]:
+    """Layers with figures, the first of each kind."""
+    counts: Counter[Kind] = Counter()
+    found = []
+    for claim in claims:
+        layer, figure = layers.get(claim.row), claim.figure
+        if layer is not None and figure is not None and counts[layer.kind] < SAMPLE:
+            counts[layer.kind] += 1
+            found.append((layer, figure))
+    return found
 
 
 def _written(convention: ColumnConvention, given: Sequence[tuple[RowLayer, Figure]]) -> int:
@@ -154,7 +174,7 @@ def _with_rules(
     """The convention with the best rule for each kind of layer."""
     by_kind: dict[Kind, Rule] = {}
     explained = of = 0
-    settled = True
+    unsettled = []
     for kind, (rows, ways) in counted.items():
         best, score = None, -1
         for rule, counts in ways:
@@ -167,10 +187,11 @@ def _with_rules(
         if best is None or (kind == "unknown" and score * 10 < max(len(rows), MANY) * 9):
             continue  # rows of several kinds, whose shapes are no parameters
         by_kind[kind] = best[0]
-        settled = settled and score > 0
+        if not score:
+            unsettled.append(kind)
         explained += score
         of += sum(count is not None for count in best[1])
     return ColumnConvention(
         convention.heading, convention.meaning, by_kind, convention.factor, convention.batch,
-        convention.base, convention.rounding, explained, of, settled=settled,
+        convention.base, convention.rounding, explained, of, unsettled=tuple(unsettled),
     )  # fmt: skip

@@ -11,6 +11,9 @@ from msgspec.structs import replace
 from layerscope.auditing.boda import audit_boda, lines_of
 from layerscope.auditing.check import audit_sheet
 from layerscope.auditing.findings import Audit, AuditedTable, Finding
+from layerscope.auditing.fvcore import audit_fvcore, is_fvcore
+from layerscope.auditing.ptflops import audit_ptflops
+from layerscope.auditing.torchstat import audit_torchstat, is_torchstat
 from layerscope.documents import reader
 from layerscope.documents.types import Cell, Table
 from layerscope.errors import NoTable, UsageError
@@ -52,10 +55,13 @@ def audit_text(
 ) -> Audit:
     """The findings in a text; of one table if its number is given. `check` audits one sheet."""
     lines = reader.BREAK.split(text)
-    profile = audit_boda(lines, 1)
+    profile, title, used = audit_boda(lines, 1), "Boda's profile", lines_of(lines)
+    if profile is None and (printed := audit_ptflops(lines, 1)) is not None:
+        *profile, used = printed
+        title = "ptflops' print"
     left = list(lines)
     if profile is not None:
-        for number in lines_of(lines):
+        for number in used:
             left[number - 1] = ""
     sheets = [each for each in tables_of("\n".join(left)) if is_sheet(each)]
     count = len(sheets) + (profile is not None)
@@ -70,12 +76,12 @@ def audit_text(
     tables: list[AuditedTable] = []
     findings: list[Finding] = []
     if profile is not None and table in (None, 1):
-        tables.append(replace(profile[0], number=1, title="Boda's profile", document=name))
+        tables.append(replace(profile[0], number=1, title=title, document=name))
         findings += [replace(finding, document=name) for finding in profile[1]]
     for number, each in enumerate(sheets, 1 + (profile is not None)):
         sheet = sheet_of(each) if table in (None, number) else None
         if sheet is not None:
-            audited, found = check(sheet, number)
+            audited, found = _audit_of(sheet, check)(sheet, number)
             tables.append(replace(audited, number=number, title=sheet.table.title, document=name))
             spots = Spots(sheet, lines if found else ())
             findings += [
@@ -83,6 +89,14 @@ def audit_text(
                 for finding in found
             ]
     return Audit(name, tuple(tables), tuple(findings))
+
+
+def _audit_of(sheet: Sheet, check: SheetAudit) -> SheetAudit:
+    """What audits a sheet: tables of some programs have rules of their own."""
+    own = {is_torchstat: audit_torchstat, is_fvcore: audit_fvcore}
+    if check is not audit_sheet:
+        return check
+    return next((audit for is_own, audit in own.items() if is_own(sheet)), check)
 
 
 class Spot(Struct, frozen=True):

@@ -20,6 +20,7 @@ class Equation(Struct, frozen=True):
     expected: str
     reason: str
     number: Fraction | None = None  # the expected figure
+    others: tuple[Fraction, ...] = ()  # figures by rules that no figure of the column excludes
     copied: bool = False  # one cell repeats another: if it holds, it speaks for neither
     follows: bool = False  # it adds to the row above: what follows from a mistake speaks not for it
     group: str = ""  # equations of one group, such as height and width of a window, count once

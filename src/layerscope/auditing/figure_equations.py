@@ -11,6 +11,7 @@ from layerscope.auditing.equations import Equation
 from layerscope.documents.figures import RULES, Figure
 from layerscope.documents.figures import Rule as Rounding
 from layerscope.sheets.sheet import Claim
+from layerscope.sheets.kernels import with_inputs, with_open_kernels
 from layerscope.sheets.structure import CellPart, RowLayer, with_value
 
 
@@ -36,6 +37,7 @@ def figure_equations(
         reason = f"{rule.says}: {_sizes(layer, rule.uses)}" if rule.uses else "it has none"
         yield Equation(
             cells, holds, claim.cell_part, text_of(exact), reason, number,
+            () if holds else tuple(convention.counts(layer)),
             holds_with=_another(claim, figure, layer, convention),
         )  # fmt: skip
 
@@ -50,8 +52,13 @@ def _another(
             number = convention.count(layer)
             return number is not None and abs(number - value) <= _step(figure, convention)
         changed = with_value(layer, part, int(value))
-        number = convention.count(changed) if changed is not None else None
-        return None if number is None else convention.explains(figure, number)
+        if changed is None:
+            return None
+        loose = [changed, *with_inputs(changed)] if layer.maybe else [changed]
+        numbers = [
+            n for each in loose for one in with_open_kernels(each) for n in convention.counts(one)
+        ]
+        return any(convention.explains(figure, n) for n in numbers) if numbers else None
 
     return holds
 
@@ -83,6 +90,36 @@ def share_equations(
             cells, holds, share.cell_part, f"{float(percent):.2f}%", reason, percent,
             holds_with=partial(_share_with, share, claim, total),
         )  # fmt: skip
+
+
+def sum_equations(claims: Sequence[Claim], layers: dict[int, RowLayer]) -> Iterator[Equation]:
+    """A total to which the exact figures of its column add up, and which so speaks for them.
+
+    One to which they do not add up is looked at when the wrong figures are found.
+    """
+    given = [c for c in claims if c.figure is not None and (c.row in layers or c.figure.mantissa)]
+    if any(c.figure is not None and not _is_exact(c.figure) for c in given):
+        return
+    numbers = {c.cell_part: c.figure.value() for c in given if c.figure is not None}
+    totals = [c for c in given if c.row not in layers]
+    whole = sum((numbers[c.cell_part] for c in given if c.row in layers), Fraction())
+    for total in totals:
+        if not whole or numbers[total.cell_part] != whole:
+            continue
+        cells = frozenset({*(c.cell_part for c in given if c.row in layers), total.cell_part})
+        yield Equation(
+            cells, True, total.cell_part, text_of(whole), "the sum of the column", whole,
+            holds_with=partial(_sum_with, numbers),
+        )  # fmt: skip
+
+
+def _is_exact(figure: Figure) -> bool:
+    return not (figure.power or figure.unit or figure.about) and figure.value().denominator == 1
+
+
+def _sum_with(numbers: dict[CellPart, Fraction], part: CellPart, value: Fraction) -> bool | None:
+    """Whether figures still add up to their total with another value in one of them."""
+    return numbers[part] == value if part in numbers else None
 
 
 def _share_with(

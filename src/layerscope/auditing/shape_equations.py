@@ -12,7 +12,7 @@ from layerscope.auditing.equations import Equation
 from layerscope.sheets.kinds import POOLS, SAME_SHAPE
 from layerscope.sheets.shapes import axes
 from layerscope.sheets.sheet import WHOLE
-from layerscope.sheets.structure import CellPart, RowLayer, SizeFact, with_value
+from layerscope.sheets.structure import CellPart, RowLayer, SizeFact, class_name, with_value
 from layerscope.sheets.windows import (
     Habit,
     padding_habit,
@@ -31,6 +31,7 @@ def shape_equations(layers: Sequence[RowLayer]) -> Iterator[Equation]:
     # a table of modules leaves out what the forward does between them
     if sum(e.holds for e in chained) * 10 >= len(chained) * 8:
         yield from chained
+    yield from _modules(layers)
     yield from _squares(layers)
     yield from _batches(layers)
     for layer in layers:
@@ -41,7 +42,7 @@ def shape_equations(layers: Sequence[RowLayer]) -> Iterator[Equation]:
             yield from _unchanged(layer, "chw")
         elif layer.kind in (*POOLS, "global_pool"):
             yield from _unchanged(layer, "c")
-        elif layer.kind == "flatten":
+        elif layer.kind == "flatten" and "flat" in layer.row.named.lower():
             yield from _flattened(layer)
 
 
@@ -51,6 +52,37 @@ def _chains(layers: Sequence[RowLayer]) -> Iterator[Equation]:
         if layer.before is not None:
             yield from _chain(layer, layer.before, outputs)
         outputs.add(layer.get("cout", "hout", "wout") or ())
+
+
+def _modules(layers: Sequence[RowLayer]) -> Iterator[Equation]:
+    """The output of a module in a tree is that of the last layer in it.
+
+    The forward of other modules than nn.Sequential may compute something behind that layer, which
+    the others of their class show.
+    """
+    by_class: dict[str, list[list[Equation]]] = {}
+    for layer in layers:
+        if layer.last is not None:
+            name = class_name(layer.row.label)
+            by_class.setdefault(name, []).append(list(_module(layer, layer.last)))
+    for name, modules in by_class.items():
+        right = sum(all(e.holds for e in module) for module in modules)
+        for module in modules:
+            holds = all(e.holds for e in module)
+            if name == "Sequential" or holds or right > max(1, len(modules) - right):
+                yield from module
+
+
+def _module(layer: RowLayer, last: RowLayer) -> Iterator[Equation]:
+    for axis in "chw":
+        out, given = layer.printed.get(f"{axis}out"), last.printed.get(f"{axis}out")
+        if out is not None and given is not None and out.cells and given.cells:
+            (target,) = out.cells
+            reason = f"the last layer of the module gives {given.value}"
+            yield Equation(
+                out.cells | given.cells, out.value == given.value, target, str(given.value),
+                reason, group=f"module {layer.row.at}", holds_with=_equal(given, out),
+            )  # fmt: skip
 
 
 def _squares(layers: Sequence[RowLayer]) -> Iterator[Equation]:
@@ -142,9 +174,10 @@ def _windows(layer: RowLayer, habit: Habit, pools_by_kernel: bool) -> Iterator[E
         if out is None or not out.cells:
             continue
         found = window_sizes(layer, axis, habit, pools_by_kernel)
-        if not found:
-            continue
         (target,) = out.cells
+        if not found:
+            yield from _impossible(layer, axis, target)
+            continue
         size, kernel = layer.sizes[f"{axis}in"], layer.sizes[f"k{axis}"]
         stride = layer.sizes.get(f"s{axis}")
         step = stride.value if stride else kernel.value if layer.kind in POOLS else 1
@@ -158,6 +191,16 @@ def _windows(layer: RowLayer, habit: Habit, pools_by_kernel: bool) -> Iterator[E
             cells, holds, target, str(found[0]), text, copied=weak, group=f"window {layer.row.at}",
             holds_with=partial(_window_with, layer, axis, habit, pools_by_kernel),
         )  # fmt: skip
+
+
+def _impossible(layer: RowLayer, axis: str, target: CellPart) -> Iterator[Equation]:
+    """An output that no stride and padding of the kernel give."""
+    got = layer.get(f"{axis}in", f"k{axis}", f"{axis}out")
+    if got is None or layer.kind in POOLS or got[2] in sizes_left_open(layer, axis):
+        return
+    reason = f"a kernel of {got[1]} on {got[0]} gives no {got[2]} with a usual stride and padding"
+    cells = layer.cells(f"{axis}in", f"k{axis}", f"s{axis}", f"p{axis}", f"{axis}out")
+    yield Equation(cells, False, target, "", reason, group=f"window {layer.row.at}")
 
 
 def _equal(one: SizeFact, two: SizeFact) -> Callable[[CellPart, Fraction], bool | None]:
@@ -209,7 +252,8 @@ def _is_pooled(layer: RowLayer, shape: tuple[int, ...]) -> bool:
     if layer.get("cout", "hout", "wout") != (shape[0], 1, 1) or out is None or not out.cells:
         return False
     (row, column, _), *_ = out.cells
-    return row == layer.row.at and len(axes(layer.row.cells[column].text)) == 1
+    rank = 2 if "batch" in layer.printed else 1
+    return row == layer.row.at and len(axes(layer.row.cells[column].text)) == rank
 
 
 def _flattened(layer: RowLayer) -> Iterator[Equation]:

@@ -10,7 +10,11 @@ from msgspec import Struct
 from layerscope.auditing.conventions import ColumnConvention, choose
 from layerscope.auditing.equations import Equation
 from layerscope.auditing.field_equations import field_equations
-from layerscope.auditing.figure_equations import figure_equations, share_equations
+from layerscope.auditing.figure_equations import (
+    figure_equations,
+    share_equations,
+    sum_equations,
+)
 from layerscope.auditing.shape_equations import shape_equations
 from layerscope.documents.headings import Meaning
 from layerscope.sheets.attach import attach
@@ -49,7 +53,7 @@ def checked_sheet(sheet: Sheet, number: int, like: Checked | None = None) -> Che
     conventions = {}
     for key, claims in columns.items():
         found = like.conventions.get(key) if like else None
-        if like is None or (found is not None and not found.settled):
+        if like is None or (found is not None and found.unsettled):
             found = choose(counts_of(claims), layers, batch)
             found = found if found is not None and _trusted(found) else None
         if found is not None:
@@ -95,6 +99,8 @@ def _equations(checked: Checked, rows: Sequence[RowLayer]) -> Iterator[Equation]
         convention = checked.conventions.get(key)
         if convention is not None:
             yield from figure_equations(counts_of(claims), checked.layers, convention)
+        if key[0] in COUNTED:
+            yield from sum_equations(claims, checked.layers)
         shares = [
             c
             for c in claims

@@ -50,11 +50,20 @@ def check_total(
         )
     if by_cells:
         return TotalCheck(claim, "follows" if full is not None else "right", full)
-    filled = {c.row for c in column if c.figure is not None}
-    if not sums and (printed is None or any(row not in filled for row in layers)):
+    if not sums and (printed is None or _lacks(column, layers)):
         return TotalCheck(claim, "open", None)
     return TotalCheck(
         claim, "wrong", full if full is not None else None if printed is None else printed[0]
+    )
+
+
+def _lacks(column: Sequence[Claim], layers: dict[int, RowLayer]) -> bool:
+    """Whether a row has no figure although others of its kind have one."""
+    filled = {c.row for c in column if c.figure is not None}
+    kinds = {layers[row].kind for row in filled if row in layers}
+    return any(
+        row not in filled and layer.kind in kinds and layer.last is None
+        for row, layer in layers.items()
     )
 
 

@@ -21,7 +21,7 @@ DASHES = re.compile(r"-{2,}|={2,}|─{2,}|━{2,}|═{2,}|:-+:?|-+:")
 LONE_DASH = re.compile(r"\s*\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?\s*)?")  # |-|-|
 FENCE = re.compile(r"\s*(?:```|~~~)")
 LONGEST_RULE = 4_000  # characters of a rule of single dashes
-WRAPPED = 3  # a box has a rule for every so many lines, or more rules
+WRAPPED = 3  # lines of most rows of a box, at most
 
 
 def is_rule(line: str) -> bool:
@@ -113,7 +113,7 @@ def _table(lines: Sequence[str], first: int) -> Table | None:
     edges = edges_of(lines[below - 1], len(heading))
     rows = [split(line, first + n, edges) for n, line in enumerate(lines)]
     blocks, left_out = _blocks(lines, rules, below + 1)
-    boxed = len(blocks) > 1 and len(blocks) * WRAPPED >= sum(map(len, blocks))
+    boxed = len(blocks) > 1 and 2 * sum(len(block) <= WRAPPED for block in blocks) > len(blocks)
     body: list[Row] = []
     for block in blocks:
         parts = [rows[n] for n in block]

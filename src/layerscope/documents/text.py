@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from itertools import accumulate, pairwise
 
 from msgspec import Struct
@@ -24,6 +24,7 @@ LEAST = 2  # headings that must be recognised
 LONGEST = 2_000  # characters of a heading
 WORDS = 6  # of one heading
 WRAPPED = 20_000  # characters of a cell that has several lines
+LINES = 3  # of most rows of a table with blank lines between rows
 TOKEN = re.compile(r"\S+")
 PHRASE = re.compile(r"\S+(?:[^\S\n]\S+)*")  # words with one space between them
 RULE = re.compile(r"\s*(?:-{3,}|={3,}|_{3,}|─{3,}|━{3,}|═{3,}|\*{5,}|~{5,})\s*")
@@ -61,6 +62,7 @@ class _Body(Struct, frozen=True):
     rows: tuple[int, ...]
     left_out: tuple[int, ...]
     end: int
+    below: frozenset[int] = frozenset()  # rows behind a blank line, if nearly every row is
 
 
 def heading_of(line: str) -> tuple[Span, ...] | None:
@@ -162,6 +164,7 @@ def _body(lines: Sequence[str], heads: Sequence[tuple[Span, ...] | None], start:
     """The lines below a heading that may be its rows."""
     rows: list[int] = []
     left_out: list[int] = []
+    spaced: set[int] = set()
     ruled, closed, at = False, False, start
     while at < len(lines):
         line = lines[at]
@@ -181,8 +184,18 @@ def _body(lines: Sequence[str], heads: Sequence[tuple[Span, ...] | None], start:
         else:
             closed = False
             rows.append(at)
+            if at > start and not lines[at - 1].strip():
+                spaced.add(at)
         at += 1
-    return _Body(tuple(rows), tuple(left_out), at)
+    below = frozenset({*rows[:1], *spaced}) if _is_spaced(rows, spaced) else frozenset()
+    return _Body(tuple(rows), tuple(left_out), at, below)
+
+
+def _is_spaced(rows: Sequence[int], spaced: Set[int]) -> bool:
+    """Whether blank lines separate the rows, most of which have at most three lines."""
+    starts = [n for n, at in enumerate(rows) if not n or at in spaced]
+    sizes = [end - start for start, end in pairwise([*starts, len(rows)])]
+    return len(spaced) > 1 and 2 * sum(size <= LINES for size in sizes) > len(sizes)
 
 
 def _is_behind(line: str, closed: bool, ruled: bool) -> bool:
@@ -273,8 +286,9 @@ def _rows(lines: Sequence[str], body: _Body, frame: _Frame) -> tuple[list[Row], 
         if not fits and "  " not in lines[number].strip():
             break  # a sentence
         last = number + 1
-        if rows and _wraps(rows[-1], cells, filled, frame):
-            rows[-1] = _joined(rows[-1], cells)
+        inside = body.below and number not in body.below and len(filled) < len(cells)
+        if rows and (inside or _wraps(rows[-1], cells, filled, frame)):
+            rows[-1] = _joined(rows[-1], cells, frame.name if inside else -1)
             continue
         rows.append(Row(number + 1, cells))
         fitting += fits and len(filled) > 1
@@ -322,15 +336,17 @@ def _is_open(text: str) -> bool:
     return text.count("(") + text.count("[") > text.count(")") + text.count("]")
 
 
-def _joined(above: Row, cells: Sequence[Cell]) -> Row:
-    return Row(
-        above.line,
-        tuple(
-            replace(top, text=f"{top.text}{_glue(top.text)}{cell.text}") if cell.text and top.text
-            else (cell if cell.text else top)
-            for top, cell in zip(above.cells, cells, strict=True)
-        ),
-    )  # fmt: skip
+def _joined(above: Row, cells: Sequence[Cell], broken: int) -> Row:
+    """A row with the line below it; words of the column `broken` are broken anywhere."""
+    found = []
+    for n, (top, cell) in enumerate(zip(above.cells, cells, strict=True)):
+        if not (top.text and cell.text):
+            found.append(cell if cell.text else top)
+            continue
+        glue = _glue(top.text) if n != broken else " " if cell.text.startswith("(") else ""
+        full = len(top.text) > WRAPPED
+        found.append(top if full else replace(top, text=f"{top.text}{glue}{cell.text}"))
+    return Row(above.line, tuple(found))
 
 
 def _glue(text: str) -> str:

@@ -11,7 +11,7 @@ from layerscope.documents.figures import RULES
 from layerscope.sheets.kinds import POOLS, SAME_SHAPE
 from layerscope.sheets.rules import WEIGHTS, rules
 from layerscope.sheets.sheet import Claim
-from layerscope.sheets.structure import RowLayer, refill
+from layerscope.sheets.structure import RowLayer, outputs_of, refill
 from layerscope.sheets.windows import any_window
 
 SHARE = 10  # of a hundred rows that a chain does not explain, for branches to be looked for
@@ -20,6 +20,7 @@ WEIGHTED = ("conv", "depthwise", "deconv", "fc")
 FOUND = 70  # of a hundred strange rows that must fit an earlier row
 SHAPES = 24  # of earlier rows that are tried
 EXACT = 100  # a figure from which on it is no chance that it fits
+JOINS = ("add", "concat", "unknown")
 LOST = 5  # of a hundred rows that may be wrong themselves
 
 
@@ -29,7 +30,7 @@ def attach(layers: Sequence[RowLayer]) -> bool:
     A chain with a few wrong cells has no branches: most strange rows must find an input.
     """
     strange = [layer for layer in layers if layer.kind in WEIGHTED and not _fits(layer)]
-    joined = any(layer.kind in ("add", "concat", "unknown") for layer in layers)
+    joined = any(map(_joins, layers))
     if not joined and len(strange) < max(LEAST, SHARE * len(layers) // 100):
         for layer in strange:
             _take_same(layer)
@@ -45,8 +46,18 @@ def attach(layers: Sequence[RowLayer]) -> bool:
         for layer in lost:
             number = at[layer.row.at]
             earlier = layers[max(number - SHAPES, 0) : number][::-1]
-            _take_nearest(layer, [before[layer.row.at][0], *earlier])
+            sized = [each for each in earlier if "cout" in each.sizes]
+            layer.maybe = tuple(sized)
+            _take_nearest(layer, [before[layer.row.at][0], *sized])
     return True
+
+
+def _joins(layer: RowLayer) -> bool:
+    """Whether a row, or the forward of a module, may have several inputs."""
+    if layer.last is None:
+        return layer.kind in JOINS
+    shapes = [each.get("cout", "hout", "wout") for each in (layer, layer.last)]
+    return None not in shapes and shapes[0] != shapes[1]
 
 
 def _take_same(layer: RowLayer) -> None:
@@ -64,6 +75,21 @@ def _take_same(layer: RowLayer) -> None:
         refill(layer)
 
 
+def take_sibling(layer: RowLayer, earlier: Sequence[RowLayer]) -> None:
+    """Give a layer behind one of several heads the output of another, if only that fits."""
+    above = layer.before
+    if layer.kind not in SAME_SHAPE or above is None or above.before is None or _fits(layer):
+        return
+    heads = [row for row in earlier if row.before is above.before and row is not above]
+    for head in heads[::-1]:
+        layer.before = head
+        refill(layer)
+        if _fits(layer):
+            return
+    layer.before = above
+    refill(layer)
+
+
 def few(lost: Sequence[RowLayer], layers: Sequence[RowLayer]) -> bool:
     """Whether so few rows have no input that they, and not our view of the table, are wrong."""
     return len(lost) == 1 or len(lost) * 100 <= LOST * len(layers)
@@ -78,10 +104,9 @@ def _attach_all(layers: Sequence[RowLayer], joined: bool) -> Iterator[RowLayer]:
             refill(layer)
             if not _fits(layer) and not _find(layer, list(islice(reversed(seen.values()), SHAPES))):
                 yield layer
-        shape = layer.get("cout", "hout", "wout")
-        if shape is not None:
+        for shape, each in outputs_of(layer):
             seen.pop(shape, None)
-            seen[shape] = layer
+            seen[shape] = each
 
 
 def _find(layer: RowLayer, earlier: Sequence[RowLayer]) -> bool:

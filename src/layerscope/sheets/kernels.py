@@ -6,15 +6,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, islice
 from math import log
 
+from msgspec.structs import replace
+
 from layerscope.documents.figures import RULES
-from layerscope.sheets.attach import few
+from layerscope.sheets.attach import few, take_sibling
 from layerscope.sheets.kinds import POOLS
 from layerscope.sheets.sheet import Claim
-from layerscope.sheets.structure import Cells, RowLayer, SizeFact, refill
+from layerscope.sheets.sizes import NOWHERE
+from layerscope.sheets.structure import Cells, RowLayer, SizeFact, outputs_of, refill
 from layerscope.sheets.windows import any_window
 
 LARGEST = 15  # kernel that is looked for
 USUAL = (1, 3, 5, 7, 11)
+LINES = (3, 5, 7)  # kernels of one row, such as 1x7, if no square one is right
 JOINED = 12  # earlier rows that may be joined without a row of their own
 SHAPES = 24  # of earlier rows that are tried
 FIRST_CHANNELS = (3, 1, 4, 2)  # of an input that the table does not have
@@ -26,36 +30,54 @@ def infer(layers: Sequence[RowLayer], batch: int = 1, *, branched: bool = False)
 
     In a network with branches a row may take an earlier row's output instead of the last one.
     """
-    if not any(layer.kind in (*POOLS, "global_pool") for layer in layers):
-        for layer in layers:
-            _use_unlisted_pool(layer)
+    for layer in layers:
+        _use_unlisted_pool(layer)
     seen: dict[tuple[int, ...], RowLayer] = {}
     lost: list[tuple[RowLayer, RowLayer | None]] = []
+    open_: dict[int, tuple[RowLayer, ...]] = {}  # rows that may be the input of a lost one
     for layer in layers:
         if "kh" not in layer.sizes and layer.kind in WITH_KERNEL and "cout" in layer.sizes:
             before, earlier = layer.before, list(islice(reversed(seen.values()), SHAPES))
-            if branched and "cin" not in layer.printed:
+            if branched and seen and "cin" not in layer.printed:
                 if not _branch(layer, batch, earlier) and not _is_joined(layer, batch, earlier):
                     lost.append((layer, before))
-            elif not _convolution(layer, batch, range(1, LARGEST + 1)):
+                    open_[layer.row.at] = tuple(earlier)
+            elif not _in_chain(layer, batch):
                 _nearest(layer, batch)
         elif "groups" not in layer.sizes and layer.kind == "conv":
             _groups(layer)
         elif "kh" not in layer.sizes and layer.kind in POOLS:
             _pool(layer, batch)
-        shape = layer.get("cout", "hout", "wout")
-        if shape is not None:
+        for shape, each in outputs_of(layer):
             seen.pop(shape, None)
-            seen[shape] = layer
+            seen[shape] = each
     if few([layer for layer, _ in lost], layers):
         for layer, before in lost:
-            layer.before = before
+            layer.before, layer.maybe = before, open_[layer.row.at]
             refill(layer)
             _nearest(layer, batch)
+    if not branched:
+        for number, layer in enumerate(layers):
+            take_sibling(layer, layers[max(number - SHAPES, 0) : number])
+
+
+def _in_chain(layer: RowLayer, batch: int) -> bool:
+    """A kernel for the output of the row above, or of the one before it for a second head."""
+    above = layer.before
+    second = above.before if above is not None and above.kind == layer.kind else None
+    for kernels in (USUAL, range(1, LARGEST + 1)):
+        for before in (above, *([second] if second is not None else ())):
+            layer.before = before
+            refill(layer)
+            if _convolution(layer, batch, kernels) and any_window(layer):
+                return True
+    layer.before = above
+    refill(layer)
+    return _convolution(layer, batch, range(1, LARGEST + 1))
 
 
 def _use_unlisted_pool(layer: RowLayer) -> None:
-    """A smaller input of a fully connected layer, where no pool is listed and its figures show one.
+    """A smaller input of a fully connected layer, where its figures show one.
 
     What a forward does without a module has no row.
     """
@@ -96,12 +118,12 @@ def _nearest(layer: RowLayer, batch: int) -> None:
     best = max(
         range(1, LARGEST + 1),
         key=lambda k: (
-            sum(_explained(layer, c, (got[0], k, 1), batch) for c in claims),
+            sum(_explained(layer, c, (got[0], _kernel(layer, k), 1), batch) for c in claims),
             any_output(layer, k),
             -_distance(claims[0], k * k * got[0] * got[1]),
         ),
     )
-    _set_kernel(layer, SizeFact(best))
+    _set_kernel(layer, _kernel(layer, best))
 
 
 def _figures(layer: RowLayer) -> list[Claim]:
@@ -115,9 +137,28 @@ def _is_line(layer: RowLayer) -> bool:
     return layer.get("win", "wout") == (1, 1) and (layer.get("hin") or (1,)) != (1,)
 
 
-def _set_kernel(layer: RowLayer, fact: SizeFact) -> None:
-    layer.sizes["kh"] = fact
-    layer.sizes["kw"] = SizeFact(1, fact.cells) if _is_line(layer) else fact
+def _set_kernel(layer: RowLayer, kernel: tuple[int, int], at: Cells = NOWHERE) -> None:
+    layer.sizes["kh"], layer.sizes["kw"] = (SizeFact(size, at) for size in kernel)
+
+
+def with_inputs(layer: RowLayer) -> Iterator[RowLayer]:
+    """The layer with each output that may be its input, if no row explains it."""
+    for before in layer.maybe:
+        given = {f"{a}in": before.sizes[f"{a}out"] for a in "chw" if f"{a}out" in before.sizes}
+        yield replace(layer, sizes={**layer.sizes, **given})
+
+
+def with_open_kernels(layer: RowLayer) -> Iterator[RowLayer]:
+    """The layer as it is, and with each usual kernel if its row prints none."""
+    yield layer
+    if layer.kind in WITH_KERNEL and "kh" not in layer.printed:
+        for size in USUAL:
+            kernel = zip(("kh", "kw"), _kernel(layer, size), strict=True)
+            yield replace(layer, sizes={**layer.sizes, **{n: SizeFact(k) for n, k in kernel}})
+
+
+def _kernel(layer: RowLayer, size: int) -> tuple[int, int]:
+    return (size, 1) if _is_line(layer) else (size, size)
 
 
 def _distance(claim: Claim, weights: int) -> float:
@@ -156,9 +197,10 @@ def _convolution(layer: RowLayer, batch: int, kernels: Iterable[int]) -> bool:
     fact = layer.sizes.get("cin")
     for channels in (fact.value,) if fact else FIRST_CHANNELS:
         for kernel, groups in _candidates(layer, channels, kernels):
-            if all(_explained(layer, claim, (channels, kernel, groups), batch) for claim in claims):
+            sizes = (channels, kernel, groups)
+            if all(_explained(layer, claim, sizes, batch) for claim in claims):
                 at: Cells = frozenset({claims[0].cell_part})
-                _set_kernel(layer, SizeFact(kernel, at))
+                _set_kernel(layer, kernel, at)
                 layer.sizes.setdefault("cin", SizeFact(channels, at))
                 if groups > 1:
                     layer.sizes["groups"] = SizeFact(groups, at)
@@ -192,21 +234,25 @@ def _groups(layer: RowLayer) -> None:
 
 def _candidates(
     layer: RowLayer, channels: int, kernels: Iterable[int]
-) -> Iterator[tuple[int, int]]:
+) -> Iterator[tuple[tuple[int, int], int]]:
     """Kernels and groups, plain ones first."""
     out = layer.sizes["cout"].value
     for groups in dict.fromkeys((1, channels, 2, 4, 8, 16, 32)):
         if groups and channels % groups == 0 and out % groups == 0:
             for kernel in kernels:
-                yield kernel, groups
+                yield _kernel(layer, kernel), groups
+    if not _is_line(layer):
+        for kernel in LINES:
+            yield (1, kernel), 1
 
 
-def _explained(layer: RowLayer, claim: Claim, sizes: tuple[int, int, int], batch: int) -> bool:
+def _explained(
+    layer: RowLayer, claim: Claim, sizes: tuple[int, tuple[int, int], int], batch: int
+) -> bool:
     """Whether a figure can be that of a convolution of this kernel, with biases or without."""
-    channels, kernel, groups = sizes
+    channels, (high, wide), groups = sizes
     out = layer.sizes["cout"].value
-    wide = 1 if _is_line(layer) else kernel
-    weights = kernel * wide * channels // groups * out
+    weights = high * wide * channels // groups * out
     times: tuple[int, ...] = (1,)
     if claim.meaning in ("macs", "flops"):
         area = layer.get("hout", "wout")

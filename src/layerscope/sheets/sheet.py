@@ -24,7 +24,7 @@ LABELLED = re.compile(
 )
 LEADING = re.compile(r"\s*[~≈]?\s*\d[\d,.]*\s?(?:[KMGT](?![A-Za-z]))?")
 LABELLED_UNDER = ("ops", "flops", "memory", "activations", "params")
-SQUARE = re.compile(r"\W*(\d+)\s*[x×*]\s*\1\W*")  # 5x5 as the size of a receptive field
+AREA = re.compile(r"\W*(\d+)\s*[x×*]\s*\d+\W*")  # 5x5 as the size of a receptive field
 BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 FIGURES = (
     "params", "weights", "param_memory", "memory", "activations", "macs", "flops", "madds", "share",
@@ -249,9 +249,9 @@ def _claims(
     if found or heading is None:
         return found
     if heading.meaning in FIGURES or heading.meaning in ("field", "jump", "offset"):
-        square = SQUARE.fullmatch(cell.text.strip())
-        in_pixels = square is not None and heading.meaning in ("field", "jump")
-        figure = read(square[1] if square is not None and in_pixels else cell.text)
+        area = AREA.fullmatch(cell.text.strip())
+        in_pixels = area is not None and heading.meaning in ("field", "jump")
+        figure = read(area[1] if area is not None and in_pixels else cell.text)
         if figure is None and total and (first := LEADING.match(cell.text)):
             figure = read(first[0])  # `138M parameters`, `24M * 4 bytes ~= 93MB / image`
         found.append((heading.meaning, heading, cell, figure, False))

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerscope.sheets.kinds import POOLS, SAME_SHAPE, Kind, named_sizes, plain
 from layerscope.sheets.sheet import WHOLE, Blank, Sheet, SheetRow
@@ -42,6 +43,9 @@ class RowLayer(Struct):
     said_again: list[tuple[str, SizeFact]]  # sizes that a second cell of the row says
     before: RowLayer | None = None  # the layer whose output it takes
     normed: bool = False  # a norm follows, so that a convolution has no bias as a rule
+    last: RowLayer | None = None  # of a module in a tree: the last layer or module in it
+    maybe: tuple[RowLayer, ...] = ()  # rows that may be its input, if none explains it
+    closes: tuple[RowLayer, ...] = ()  # modules that end with this layer, outer ones first
 
     def get(self, *names: str) -> tuple[int, ...] | None:
         """The values of some sizes; None if one is left open."""
@@ -60,11 +64,14 @@ def layers_of(sheet: Sheet) -> list[RowLayer]:
         rows = rows[::-1]  # from the output at the top to the input
     reading = reading_of(sheet, rows)
     deeper = _containers(rows)
-    layers = []
+    layers: list[RowLayer] = []
     for row in rows:
         printed, again = printed_sizes(sheet, row, reading)
-        kind: Kind = "unknown" if row.at in deeper else row.kind
+        kind: Kind = "unknown" if len(layers) in deeper else row.kind
         layers.append(RowLayer(row, kind, {}, printed, again))
+    for at, (last, end) in sorted(deeper.items()):
+        layers[at].last = layers[last]
+        layers[end].closes += (layers[at],)
     _use_formulas(layers)
     _use_names(layers)
     if sheet.blank.rows:
@@ -78,12 +85,24 @@ def layers_of(sheet: Sheet) -> list[RowLayer]:
             and layer.kind != "input"
             and not _is_after_gap(sheet, layers[number - 1].row, layer.row)
         ):
-            source = _source(sheet, layer.row, named, number)
-            while source >= 0 and layers[source].row.at in deeper:
-                source -= 1  # a module is printed before the layers in it
-            layer.before = layers[source] if source >= 0 else None
+            layer.before = _after(layers[_source(sheet, layer.row, named, number)])
         refill(layer)
     return layers
+
+
+def _after(above: RowLayer) -> RowLayer | None:
+    """What the row behind another takes: a module is printed before the layers in it."""
+    if above.last is not None:
+        return above.before
+    return next((module for module in above.closes if "cout" in module.printed), above)
+
+
+def outputs_of(layer: RowLayer) -> Iterator[tuple[tuple[int, ...], RowLayer]]:
+    """Shapes that are computed when a row is: its own unless it is a module, those it closes."""
+    for each in (*([layer] if layer.last is None else ()), *layer.closes[::-1]):
+        shape = each.get("cout", "hout", "wout")
+        if shape is not None:
+            yield shape, each
 
 
 def with_value(layer: RowLayer, part: CellPart, value: int) -> RowLayer | None:
@@ -97,9 +116,7 @@ def with_value(layer: RowLayer, part: CellPart, value: int) -> RowLayer | None:
     if not names:
         return None
     sizes = {**layer.sizes, **{name: SizeFact(value, layer.sizes[name].cells) for name in names}}
-    return RowLayer(
-        layer.row, layer.kind, sizes, layer.printed, layer.said_again, layer.before, layer.normed
-    )
+    return replace(layer, sizes=sizes)
 
 
 def value_of(layer: RowLayer, part: CellPart) -> int | None:
@@ -131,13 +148,29 @@ def _is_blank(fact: SizeFact, blank: Blank) -> bool:
 TREE = re.compile(r"[\s│├└─|+`\\]*(?:[├└]─|[|+`\\]--?)\s*")
 
 
-def _containers(rows: Sequence[SheetRow]) -> set[int]:
-    """Rows of a tree that have rows below them: modules, and not layers."""
+def class_name(label: str) -> str:
+    """The class of a module in a tree: `Sequential` of `├─Sequential: 1-5`."""
+    mark = TREE.match(label)
+    return label[mark.end() if mark else 0 :].partition(":")[0].partition("(")[0].strip()
+
+
+def _containers(rows: Sequence[SheetRow]) -> dict[int, tuple[int, int]]:
+    """Rows of a tree with rows below them: the last row one level below, and the last of all."""
     marks = [TREE.match(row.label) for row in rows]
     if sum(mark is not None for mark in marks) < 2:
-        return set()
+        return {}
     depths = [mark.end() if mark else 0 for mark in marks]
-    return {row.at for row, one, two in zip(rows, depths, depths[1:], strict=False) if two > one}
+    found: dict[int, tuple[int, int]] = {}
+    above: list[int] = []  # rows that may have more rows below them
+    for number, depth in enumerate([*depths, -1]):
+        while above and depths[above[-1]] >= depth:
+            row = above.pop()
+            if row < number - 1:
+                found[row] = (found[row][0], number - 1)
+        if above:
+            found[above[-1]] = (number, number)
+        above.append(number)
+    return found
 
 
 def _is_after_gap(sheet: Sheet, above: SheetRow, row: SheetRow) -> bool:

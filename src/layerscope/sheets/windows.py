@@ -54,9 +54,14 @@ def sizes_left_open(layer: RowLayer, axis: str) -> Iterator[int]:
     """Output sizes of a window with any stride and padding that the row does not print."""
     size, kernel = layer.sizes[f"{axis}in"].value, span_of(layer, axis)
     stride, pad = layer.sizes.get(f"s{axis}"), layer.sizes.get(f"p{axis}")
-    for step in [stride.value] if stride else range(1, STRIDES + 1):
-        for each in [pad.value] if pad else open_pads(kernel):
-            yield from steps(size + 2 * each - kernel, step)
+    for step in [stride.value] if stride else {*range(1, STRIDES + 1), kernel}:
+        if layer.kind in POOLS or pad:
+            for each in [pad.value] if pad else open_pads(kernel):
+                yield from steps(size + 2 * each - kernel, step)
+        else:
+            each_side = step == 1 and kernel % 2  # else one side may have one more
+            for both in range(0, 2 * open_pads(kernel)[-1] + 1, 2 if each_side else 1):
+                yield from steps(size + both - kernel, step)[:1]
 
 
 def any_window(layer: RowLayer) -> bool:
