@@ -285,7 +285,7 @@ def attributes(plain: dict[str, Any]) -> dict[str, Any]:
 def _source(source: Source | None) -> SourceJson | None:
     if source is None or not source.file:
         return None
-    return SourceJson(file_name(source.file), source.line)
+    return SourceJson(file_name(source.file), source.line, source.column)
 
 
 def file_name(path: str) -> str:
