@@ -34,8 +34,8 @@ export class Bar {
 
   update(): void {
     const { store } = this;
-    const columns = store.report.columns.filter((column) => column.kind !== "text" && column.kind !== "percent");
-    this.heat.replaceChildren(...columns.map((column) => h("option", { value: column.name }, store.title(column.name))));
+    const columns = store.listed().filter((column) => column.kind !== "text" && column.kind !== "percent");
+    this.heat.replaceChildren(...columns.map((column) => h("option", { value: column.name }, store.title(store.inConvention(column.name)))));
     this.heat.value = store.state.heat;
     this.down.setAttribute("aria-pressed", String(store.state.direction === "down"));
     this.right.setAttribute("aria-pressed", String(store.state.direction === "right"));

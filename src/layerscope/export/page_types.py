@@ -190,13 +190,21 @@ class PageReport(Struct):
     machine: PageMachine | None = None
 
 
+class PageRefused(Struct):
+    """A file that could not be read, and the line that says why."""
+
+    kind: Literal["refused"]
+    network: str
+    text: str
+
+
 class PageData(Struct):
     """Everything that a page shows."""
 
     kind: Literal["page"]
     schema: int
     version: str
-    reports: list[PageReport]
+    reports: list[PageReport | PageRefused]
     comparisons: list[PageComparison]
     runs: list[PageRun | None]
     charts: list[dict[str, Any]]  # Vega-Lite specifications by name, of each report

@@ -24,8 +24,8 @@ SAMPLE = (
     "lenet5", "alexnet-caffe", "vgg16", "nin-nopad", "mtcnn-pnet", "googlenet", "resnet18",
     "resnext50_32x4d", "mobilenet_v2", "densenet121", "unet", "shufflenet_v2_x1_0", "bert_base",
 )  # fmt: skip
-# a row is what several tables say of one layer
-WITHOUT_COLUMNS = ("matconvnet.dag", "matconvnet.dag.csv", "matconvnet.dag.latex")
+# a row is what several tables say of one layer; modules with their weights, but no layers
+WITHOUT_COLUMNS = ("matconvnet.dag", "matconvnet.dag.csv", "matconvnet.dag.latex", "fvcore")
 CHAINS = ("lenet5", "alexnet-caffe", "vgg16", "nin-nopad", "patch32", "zfnet", "vgg11_bn")
 
 
