@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,9 +16,11 @@ import layerscope
 from layerscope import Graph
 from layerscope.api.reporting import page_data
 from layerscope.cli import run
-from layerscope.errors import FormatError, MissingPage, UsageError
+from layerscope.errors import FormatError, InputError, MissingPage, UsageError
 from layerscope.export import page_file
+from layerscope.export.json import schema
 from layerscope.export.page_file import data_text, write
+from layerscope.export.page_types import PageData
 from layerscope.graph.types import Node, Tensor
 
 Captured = pytest.CaptureFixture[str]
@@ -219,15 +222,30 @@ def test_a_refused_file_is_an_entry_beside_the_others(
     assert "net.prototxt:1:25: expected a value of type" in first
     assert "<b>.onnx: byte 0" in second
     found = read(path.read_text(encoding="utf-8"))[0]
-    kinds = [(each.get("kind"), each["network"]) for each in found["reports"]]
-    assert kinds == [
-        ("refused", "net.prototxt"), (None, "lenet5"), ("refused", "<b>.onnx"), (None, "alexnet"),
+    assert [(each["kind"], each["network"]) for each in found["reports"]] == [
+        ("refused", "net.prototxt"), ("report", "lenet5"),
+        ("refused", "<b>.onnx"), ("report", "alexnet"),
     ]  # fmt: skip
     assert found["reports"][0]["text"] == "net.prototxt:1:25: expected a value of type"
     assert "secret" not in json.dumps(found)
     assert [each is None for each in found["runs"]] == [True] * 4
     assert [bool(each) for each in found["charts"]] == [False, True, False, True]
     assert [(each["first"], each["second"]) for each in found["comparisons"]] == [(1, 3)]
+
+
+def test_the_data_follow_their_schema(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.onnx"
+    bad.write_bytes(b"garbage")
+    refused: list[InputError] = []
+    networks = ["resnet18", str(bad), "lenet5"]
+    found = json.loads(data_text(page_data(networks, on="a100", refused=refused)))
+    assert len(refused) == 1
+    assert found["comparisons"]
+    assert found["reports"][0]["machine"]
+    jsonschema.validate(found, json.loads(schema(PageData)))
+    del found["comparisons"]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(found, json.loads(schema(PageData)))
 
 
 def test_no_page_of_refused_files_alone(built: Path, tmp_path: Path, capsys: Captured) -> None:

@@ -59,10 +59,10 @@ def write(
     return json_text(document(report, stamp=stamp, requested=requested, conventions=conventions))
 
 
-def schema() -> str:
-    """The JSON Schema of the document that `write` returns."""
+def schema(kind: type[msgspec.Struct] = ReportJson) -> str:
+    """The JSON Schema of a document; by default of the one that `write` returns."""
     # $defs, $refs and titles are class names
-    return re.sub(r'(\w+)Json"', r'\1"', json_text(msgspec.json.schema(ReportJson)))
+    return re.sub(r'(\w+)Json"', r'\1"', json_text(msgspec.json.schema(kind)))
 
 
 def document(

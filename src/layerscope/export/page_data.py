@@ -69,7 +69,7 @@ def refused_report(path: str, error: InputError) -> PageRefused:
     text = error.line
     for written in (path, os.path.abspath(path), os.path.realpath(path)):
         text = text.replace(written, name)
-    return PageRefused("refused", visible(name), visible(text))
+    return PageRefused(visible(name), visible(text))
 
 
 def _facts(report: Report) -> list[tuple[str, str]]:

@@ -165,7 +165,7 @@ class PageComparison(Struct):
     matches: list[PageMatch]
 
 
-class PageReport(Struct):
+class PageReport(Struct, tag_field="kind", tag="report"):
     """One network of the page."""
 
     network: str
@@ -190,10 +190,9 @@ class PageReport(Struct):
     machine: PageMachine | None = None
 
 
-class PageRefused(Struct):
+class PageRefused(Struct, tag_field="kind", tag="refused"):
     """A file that could not be read, and the line that says why."""
 
-    kind: Literal["refused"]
     network: str
     text: str
 
