@@ -21,6 +21,7 @@ from layerscope.cli import COMMANDS, run
 from layerscope.conventions import CONVENTIONS, convention
 from layerscope.export import BINARY, TARGETS
 from layerscope.export.json import schema
+from layerscope.export.page_types import PageData
 from layerscope.export.text import write as write_text
 from layerscope.notations import NOTATIONS
 from layerscope.report.columns import COLUMNS, cell
@@ -599,6 +600,7 @@ PAGES = {
     "docs/forms.md": forms,
     "docs/limits.md": named_limits,
     "docs/report.schema.json": schema,
+    "docs/page.schema.json": lambda: schema(PageData),
     "docs/threat-model.md": threats,
     "docs/vgg16.svg": picture,
     **{name: partial(page, name) for name in TEXTS},

@@ -12,6 +12,7 @@ import { header } from "./header";
 import { hoverCard } from "./hovercard";
 import { pageKeys } from "./keys";
 import { memory } from "./memory";
+import { refusedNotice } from "./states";
 import type { Pane, Store } from "./store";
 import { Table } from "./table";
 import { tools } from "./table/tools";
@@ -37,7 +38,8 @@ export function app(root: HTMLElement, store: Store): Pane {
   const foot = h("footer", { class: "foot" });
   const card = h("div", { class: "hc", role: "tooltip" });
   const main = h("div", { class: "main" }, summary, differences, table, h("div", { class: "row" }, memories, found), h("div", { class: "row" }, roofline, field), h("div", { class: "row even" }, costs, params), times, foot);
-  root.replaceChildren(top, h("main", { class: "page" }, graph, main), card);
+  const refused = refusedNotice(store.data);
+  root.replaceChildren(top, h("main", { class: "page" }, ...(refused === null ? [] : [refused]), graph, main), card);
   let drawn: Pane | null = null;
   const panes: Pane[] = [header(top, store, () => drawn), cards(summary, store), compare(differences, store), tools(table, store), new Table(table, store)];
   drawn = graphPane(graph, store);

@@ -56,7 +56,10 @@ function titleNodes(store: Store): Node[] {
       label: isReport(one) ? one.network : `${one.network} (refused)`,
       role: "menuitemradio",
       checked: store.state.report === index && store.state.comparison === null,
-      run: () => isReport(one) && store.set({ report: index, comparison: null }),
+      run: () => {
+        if (isReport(one)) store.set({ report: index, comparison: null });
+        else window.scrollTo({ top: 0 }); // the notice under the header has its message
+      },
     })),
     ...(data.comparisons ?? []).map((pair, index): Entry => ({
       label: `compare ${data.reports[pair.first]?.network} with ${data.reports[pair.second]?.network}`,

@@ -183,6 +183,23 @@ def test_lines_are_counted_in_any_order() -> None:
     assert [message.message(name).line for name in "cabca"] == [4, 1, 2, 4, 1]
 
 
+@given(st.text("ab\n", max_size=60), st.lists(st.integers(0, 60), max_size=9))
+def test_columns_are_counted_in_any_order(text: str, offsets: list[int]) -> None:
+    found = prototxt.Text(text.encode(), "net")
+    for at in offsets:
+        at = min(at, len(text))
+        before = text[:at]
+        assert found.line(at) == before.count("\n") + 1
+        assert found.column(at) == len(before.rpartition("\n")[2]) + 1
+
+
+def test_columns_of_one_long_line_take_linear_time() -> None:
+    text = prototxt.Text(b"x" * 20_000_000, "net")
+    started = time.process_time()
+    assert [text.column(at) for at in range(0, 20_000_000, 100)][-1] == 19_999_901
+    assert time.process_time() - started < 5
+
+
 def test_what_is_skipped_is_not_kept_but_must_be_well_formed() -> None:
     message = read("a: 1 blobs { data: 1 data: [2, 3] x { y: 'z' } } b: 2", skip=("blobs",))
     assert plain(message) == {"a": ["1"], "b": ["2"]}

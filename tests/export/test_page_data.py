@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,9 +16,11 @@ import layerscope
 from layerscope import Graph
 from layerscope.api.reporting import page_data
 from layerscope.cli import run
-from layerscope.errors import MissingPage, UsageError
+from layerscope.errors import FormatError, InputError, MissingPage, UsageError
 from layerscope.export import page_file
+from layerscope.export.json import schema
 from layerscope.export.page_file import data_text, write
+from layerscope.export.page_types import PageData
 from layerscope.graph.types import Node, Tensor
 
 Captured = pytest.CaptureFixture[str]
@@ -202,6 +205,58 @@ def test_a_prediction_is_read_again(tmp_path: Path, capsys: Captured) -> None:
     path.write_text(json.dumps(old), encoding="utf-8")
     assert run(["report", str(path), "--as", "json"]) == 3
     assert "without its network" in capsys.readouterr().err
+
+
+def test_a_refused_file_is_an_entry_beside_the_others(
+    built: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    folder = tmp_path / "a secret folder"
+    folder.mkdir()
+    text, model = folder / "net.prototxt", folder / "<b>.onnx"
+    text.write_text('layer { name: "c" type: ', encoding="utf-8")
+    model.write_bytes(b"garbage")
+    path = tmp_path / "out.html"
+    given = [str(text), "lenet5", str(model), "alexnet"]
+    assert run(["report", *given, "-o", str(path)]) == 3
+    first, second = capsys.readouterr().err.replace("\n  ", " ").splitlines()
+    assert "net.prototxt:1:25: expected a value of type" in first
+    assert "<b>.onnx: byte 0" in second
+    found = read(path.read_text(encoding="utf-8"))[0]
+    assert [(each["kind"], each["network"]) for each in found["reports"]] == [
+        ("refused", "net.prototxt"), ("report", "lenet5"),
+        ("refused", "<b>.onnx"), ("report", "alexnet"),
+    ]  # fmt: skip
+    assert found["reports"][0]["text"] == "net.prototxt:1:25: expected a value of type"
+    assert "secret" not in json.dumps(found)
+    assert [each is None for each in found["runs"]] == [True] * 4
+    assert [bool(each) for each in found["charts"]] == [False, True, False, True]
+    assert [(each["first"], each["second"]) for each in found["comparisons"]] == [(1, 3)]
+
+
+def test_the_data_follow_their_schema(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.onnx"
+    bad.write_bytes(b"garbage")
+    refused: list[InputError] = []
+    networks = ["resnet18", str(bad), "lenet5"]
+    found = json.loads(data_text(page_data(networks, on="a100", refused=refused)))
+    assert len(refused) == 1
+    assert found["comparisons"]
+    assert found["reports"][0]["machine"]
+    jsonschema.validate(found, json.loads(schema(PageData)))
+    del found["comparisons"]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(found, json.loads(schema(PageData)))
+
+
+def test_no_page_of_refused_files_alone(built: Path, tmp_path: Path, capsys: Captured) -> None:
+    bad, path = tmp_path / "bad.onnx", tmp_path / "out.html"
+    bad.write_bytes(b"garbage")
+    for given in ([str(bad)], [str(bad), str(bad)]):
+        assert run(["report", *given, "-o", str(path)]) == 3
+        assert capsys.readouterr().err.count("layerscope: ") == 1
+        assert not path.exists()
+    with pytest.raises(FormatError):
+        layerscope.report_page("lenet5", str(bad))
 
 
 def test_without_a_built_page(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:

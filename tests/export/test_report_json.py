@@ -232,7 +232,7 @@ def test_no_absolute_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         assert "secret" not in out
         assert str(tmp_path) not in out
     found = json.loads(out)["reports"][0]["layers"][0]
-    assert found["source"] == {"file": "net.prototxt", "line": 2}
+    assert found["source"] == {"file": "net.prototxt", "line": 2, "column": 7}
 
 
 def test_attributes_and_windows() -> None:

@@ -34,11 +34,18 @@ export class Bar {
 
   update(): void {
     const { store } = this;
-    const columns = store.report.columns.filter((column) => column.kind !== "text" && column.kind !== "percent");
-    this.heat.replaceChildren(...columns.map((column) => h("option", { value: column.name }, store.title(column.name))));
+    const columns = store.listed().filter((column) => column.kind !== "text" && column.kind !== "percent");
+    this.heat.replaceChildren(...columns.map((column) => h("option", { value: column.name }, this.named(column.name))));
     this.heat.value = store.state.heat;
     this.down.setAttribute("aria-pressed", String(store.state.direction === "down"));
     this.right.setAttribute("aria-pressed", String(store.state.direction === "right"));
+  }
+
+  // What a convention counts may have the title of an exact column.
+  private named(column: string): string {
+    const { store } = this;
+    const shown = store.inConvention(column);
+    return shown === column ? store.title(column) : `${store.title(shown)} (${store.state.convention})`;
   }
 
   zoomed(k: number): void {

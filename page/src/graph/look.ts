@@ -11,11 +11,12 @@ const PAD = 9;
 
 /** Figures of the boxes, as the store has them. */
 export class Look {
+  private readonly column: string;
   private readonly percent: string | undefined;
 
   constructor(private readonly store: Store) {
-    const { heat } = store.state;
-    this.percent = store.column(`${heat}%`)?.name;
+    this.column = store.inConvention(store.state.heat);
+    this.percent = store.column(`${this.column}%`)?.name;
   }
 
   box(own: SceneBox): Shape[] {
@@ -110,7 +111,7 @@ export class Look {
     const first = fitted(name, 12.5, true, own.w - 22 - PAD - (share === "" ? 0 : textWidth(share, 12, true) + 8));
     shapes.push(text(23, 16.5, first, { size: 12.5, bold: true, fill: ink, detail: 1, grows: textWidth(first, LARGE, true) <= own.w - 23 - PAD, full: first === name ? null : name }));
     if (share !== "") shapes.push(text(own.w - PAD, 16.5, share, { size: 12, bold: true, anchor: "end", fill: ink }));
-    const figure = part.item === null ? "" : this.store.short(part.item, this.store.state.heat);
+    const figure = part.item === null ? "" : this.store.short(part.item, this.column);
     const kind = typeText(part);
     const second = fitted(kind, 11.5, false, own.w - 23 - PAD - (figure === "" ? 0 : textWidth(figure, 11.5, false) + 8));
     shapes.push(text(23, 31.5, second, { fill: ink, full: second === kind ? null : kind }));

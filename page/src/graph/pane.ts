@@ -208,8 +208,9 @@ export class GraphPane implements Pane {
 
   private described(part: Part): string {
     const { store } = this;
-    const heat = part.item === null ? "" : store.text(part.item, store.state.heat);
-    return [part.type, heat === "" ? "" : `${store.title(store.state.heat)} ${heat}`].filter((word) => word !== "").join(", ");
+    const column = store.inConvention(store.state.heat);
+    const heat = part.item === null ? "" : store.text(part.item, column);
+    return [part.type, heat === "" ? "" : `${store.title(column)} ${heat}`].filter((word) => word !== "").join(", ");
   }
 
   private mark(): void {

@@ -9,6 +9,9 @@ export const FIRST_BOXES = 300;
 /** Boxes of one level that are laid out whole. */
 export const LEVEL_BOXES = 5000;
 
+/** Layers that hang under one box at most. */
+export const HANGING = 8;
+
 export interface Part {
   /** The id of the item, "i" + index for an input, "r…" for a run of layers. */
   id: string;
@@ -103,7 +106,7 @@ function hangLayers(parts: Parts): void {
     if (!isLight(layer) || size(tensor.shape) === null || size(tensor.shape) !== size(report.tensors[layer.outputs?.[0] ?? -1]?.shape)) return;
     const host = before.host ?? before;
     if (report.layers[host.index]?.status === "unknown") return;
-    if ((host.hangs.at(-1) ?? host) !== before) return;
+    if ((host.hangs.at(-1) ?? host) !== before || host.hangs.length === HANGING) return;
     own.host = host;
     host.hangs.push(own);
   });

@@ -131,6 +131,7 @@ export class Table implements Pane {
     this.scroll.style.setProperty("--columns", this.fit.template);
     this.scroll.style.setProperty("--width", `${this.fit.width.toFixed(1)}px`);
     this.scroll.style.setProperty("--row", `${this.rowHeight}px`);
+    this.scroll.classList.toggle("wide", this.fit.width > this.scroll.clientWidth + 1);
     this.scroll.setAttribute("aria-label", `layers of ${this.store.report.network}`);
     this.scroll.setAttribute("aria-colcount", String(this.fit.columns.length));
     this.relist();

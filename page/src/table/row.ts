@@ -18,6 +18,23 @@ export interface Look {
   heat: string;
 }
 
+// A row that scrolls gets other figures, many of them equal to the last. What does not change is not
+// written again, because each text that is written is laid out again.
+class Written {
+  private text: string | null = null;
+  private title: string | null = null;
+
+  constructor(private readonly element: HTMLElement) {}
+
+  set(text: string, title: string): void {
+    if (text !== this.text) this.element.textContent = this.text = text;
+    if (title === this.title) return;
+    this.title = title;
+    if (title === "") this.element.removeAttribute("title");
+    else this.element.title = title;
+  }
+}
+
 const SIGNS: Record<string, string> = { "+": "only here", "-": "only in the other", "~": "differs" };
 
 class NameCell {
@@ -26,6 +43,10 @@ class NameCell {
   private readonly twisty = h("button", { class: "twisty", type: "button", tabindex: "-1" }, icon(CHEVRON, 12));
   private readonly label = h("span", { class: "nm" });
   private readonly pill = h("span", { class: "pill" });
+  private readonly writtenLabel = new Written(this.label);
+  private readonly writtenPill = new Written(this.pill);
+  private readonly writtenSign = new Written(this.sign);
+  private depth = -1;
 
   constructor() {
     this.element = h("div", { class: "td name", role: "rowheader" }, this.sign, this.twisty, this.label, this.pill);
@@ -36,19 +57,19 @@ class NameCell {
     const opens = !flat && item.children.length > 0;
     const open = store.state.open.has(item.id);
     const sign = store.sign(item);
-    this.element.style.setProperty("--depth", String(flat ? 0 : Math.max(0, item.depth)));
+    const depth = flat ? 0 : Math.max(0, item.depth);
+    if (depth !== this.depth) this.element.style.setProperty("--depth", String(depth));
+    this.depth = depth;
     this.twisty.classList.toggle("none", !opens);
     this.twisty.classList.toggle("open", open);
-    this.twisty.setAttribute("aria-label", `${open ? "close" : "open"} ${item.full}`);
+    if (opens) this.twisty.setAttribute("aria-label", `${open ? "close" : "open"} ${item.full}`);
     this.twisty.hidden = flat;
-    this.label.textContent = flat ? item.full : item.name;
-    this.label.title = item.full;
+    this.writtenLabel.set(flat ? item.full : item.name, item.full);
     this.pill.hidden = repeats(item, flat) === 1;
-    this.pill.textContent = `× ${repeats(item, flat)}`;
+    this.writtenPill.set(`× ${repeats(item, flat)}`, "");
     this.sign.hidden = sign === "";
-    this.sign.textContent = sign === "-" ? "−" : sign;
-    this.sign.className = `sign ${sign === "+" ? "plus" : sign === "-" ? "minus" : "tilde"}`;
-    this.sign.title = SIGNS[sign] ?? "";
+    this.writtenSign.set(sign === "-" ? "−" : sign, SIGNS[sign] ?? "");
+    if (sign !== "") this.sign.className = `sign ${sign === "+" ? "plus" : sign === "-" ? "minus" : "tilde"}`;
   }
 }
 
@@ -65,14 +86,20 @@ class FigureCell {
   private readonly bar: HTMLElement | null;
   private readonly track: HTMLElement | null;
   private readonly text: HTMLElement;
+  private readonly window = h("i");
+  private readonly written: Written;
+  private readonly writtenWindow = new Written(this.window);
+  private bars = "";
 
   constructor(private readonly column: Shown) {
     const percent = column.kind === "percent";
     this.bar = percent ? h("i") : null;
     this.track = percent ? h("span", { class: "track", "aria-hidden": "true" }, this.bar) : null;
-    this.text = h("span", { class: column.name === "type" ? "ty" : "tx" });
+    const typed = column.name === "type";
+    this.text = typed ? h("span", {}) : h("span", { class: "tx" });
+    this.written = new Written(this.text);
     const kind = column.kind === "text" ? "td text" : percent ? "td n pc" : "td n";
-    this.element = h("div", { class: kind, role: "gridcell" }, this.text, this.track);
+    this.element = h("div", { class: kind, role: "gridcell" }, typed ? h("span", { class: "ty" }, this.text, " ", this.window) : this.text, this.track);
   }
 
   bind(item: Item, look: Look): void {
@@ -80,13 +107,13 @@ class FigureCell {
     const { cells, name } = this.column;
     if (name === "type") {
       const window = times(store.text(item, "window"));
-      this.text.replaceChildren(store.text(item, "type"), ...(window === "" ? [] : [" ", h("i", {}, window)]));
-      this.text.title = window === "" ? store.text(item, "type") : "";
+      const type = store.text(item, "type");
+      this.written.set(type, window === "" ? type : "");
+      this.writtenWindow.set(window, "");
       return;
     }
     const text = cellText(store, item, cells, look.small);
-    this.text.textContent = text;
-    this.text.title = name === "field" && text === WHOLE ? "the whole input" : "";
+    this.written.set(text, name === "field" && text === WHOLE ? "the whole input" : "");
     this.element.classList.toggle("zero", text === "0" || text === "0 B");
     this.element.classList.toggle("unknown", text.startsWith("?"));
     this.drawBar(item, look);
@@ -101,9 +128,9 @@ class FigureCell {
     if (!share) return;
     const start = look.flat ? 0 : look.stairs.start(item, cells);
     const hot = cells === `${look.heat}%`;
-    this.bar.style.left = `${(Math.min(start, 0.985) * 100).toFixed(2)}%`;
-    this.bar.style.width = `${(Math.min(share, 1) * 100).toFixed(2)}%`;
-    this.bar.style.background = hot ? `var(--h${Math.max(3, store.heat(item))})` : "";
+    const background = hot ? `; background: var(--h${Math.max(3, store.heat(item))})` : "";
+    const bars = `left: ${(Math.min(start, 0.985) * 100).toFixed(2)}%; width: ${(Math.min(share, 1) * 100).toFixed(2)}%${background}`;
+    if (bars !== this.bars) this.bar.style.cssText = this.bars = bars;
   }
 }
 
@@ -113,6 +140,7 @@ export class RowView {
   index = -1;
   private cells: (NameCell | FigureCell)[] = [];
   private fit: Fit | null = null;
+  private marks = "";
 
   bind(item: Item, index: number, look: Look): void {
     this.item = item;
@@ -134,6 +162,9 @@ export class RowView {
   }
 
   mark(selected: boolean, hovered: boolean): void {
+    const marks = `${selected} ${hovered}`;
+    if (marks === this.marks) return;
+    this.marks = marks;
     this.element.classList.toggle("sel", selected);
     this.element.classList.toggle("hov", hovered);
     this.element.setAttribute("aria-selected", String(selected));
@@ -142,5 +173,11 @@ export class RowView {
   private build(look: Look): void {
     this.cells = look.fit.columns.map((column) => (column.kind === "name" ? new NameCell() : new FigureCell(column)));
     this.element.replaceChildren(...this.cells.map((cell) => cell.element));
+    let left = 0;
+    look.fit.columns.forEach((column, at) => {
+      const cell = this.cells[at]?.element;
+      if (cell !== undefined) cell.style.cssText = `left: ${at === 0 ? 0 : left.toFixed(2)}px; width: ${column.width.toFixed(2)}px`;
+      left += column.width;
+    });
   }
 }

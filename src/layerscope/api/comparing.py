@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -54,7 +54,8 @@ def compare(
     if measure and on is not None:
         raise UsageError("--measure cannot be combined with --on")
     networks = [fspath(each) if isinstance(each, PathLike) else each for each in (first, *others)]
-    found = list(subjects(networks, options))
+    checked = checked_options(networks, options)
+    found = [subject(each, checked) for each in networks]
     reports = [report for report, _ in found]
     times = [None if run is None else NetworkTime.of(run) for _, run in found]
     dtype = common_dtype(on, options.get("dtype"), networks, found)
@@ -64,11 +65,8 @@ def compare(
     return compared(reports, times if any(times) else ())
 
 
-def subjects(networks: Sequence[Network], options: dict[str, Any]) -> Iterator[Subject]:
-    """The report of each network, and its run if it was measured; options are those of `analyze`.
-
-    All options are checked before the first network is read.
-    """
+def checked_options(networks: Sequence[Network], options: dict[str, Any]) -> dict[str, Any]:
+    """The options of `analyze` that are given; raises before a network is read."""
     from layerscope.report.measurement import Measurement
     from layerscope.report.prediction import Prediction
 
@@ -77,17 +75,17 @@ def subjects(networks: Sequence[Network], options: dict[str, Any]) -> Iterator[S
         check_unused(options, "Reports, Measurements and Predictions are used as they are")
     _check_network_options(options, networks)
     _check_reader_options(options, networks)
-    return (_subject(each, options) for each in networks)
+    return options
 
 
-def _subject(network: Network, options: dict[str, Any]) -> Subject:
+def subject(network: Network, options: dict[str, Any]) -> Subject:
     """The report of a network, and its run if it was measured."""
     from layerscope.report.measurement import Measurement
     from layerscope.report.prediction import Prediction
 
     saved = read_result(network) if isinstance(network, str) else None
     if saved is not None:
-        report, run = _subject(saved, {})
+        report, run = subject(saved, {})
         check_unchanged(str(network), report, options, shapes_of(options.get("input")))
         like = options.get("like", report.convention.name)
         return replace(report, convention=convention(like)), run

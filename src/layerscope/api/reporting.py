@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from layerscope.api.comparing import Network, common_dtype, subjects
+from layerscope.api.comparing import Network, Subject, checked_options, common_dtype, subject
 from layerscope.api.plotting import chosen_machine, page_charts
 from layerscope.api.timing import predict
 from layerscope.conventions import convention
-from layerscope.errors import UsageError
+from layerscope.errors import InputError, UsageError
 from layerscope.version import __version__
 
 if TYPE_CHECKING:
@@ -42,12 +42,17 @@ def page_data(
     *,
     on: str | None = None,
     progress: Progress | None = None,
+    refused: list[InputError] | None = None,
     **options: Any,
 ) -> PageData:
-    """The data inside the page of these networks; options are those of `report_page`."""
+    """The data inside the page of these networks; options are those of `report_page`.
+
+    With `refused`, a network that cannot be read is an entry with its error, which is added to
+    this list; if all are refused, the first error is raised.
+    """
     from layerscope.export.json_types import SCHEMA
     from layerscope.export.page_comparisons import comparisons
-    from layerscope.export.page_data import page_report
+    from layerscope.export.page_data import page_report, refused_report
     from layerscope.export.page_runs import times_of
     from layerscope.export.page_types import PageData
     from layerscope.plot.theme import THEMES, config
@@ -62,14 +67,25 @@ def page_data(
     machine = None if on is None else chosen_machine(on)
     themes = {name: config(name) for name in THEMES}
     data = PageData("page", SCHEMA, __version__, [], [], [], [], themes)
-    given = []
-    for n, subject in enumerate(subjects(names, options)):
-        step(subject[0].name, n, 2 * len(names))
-        given.append(subject)
-    dtype = common_dtype(on, options.get("dtype"), names, given)
+    given: list[Subject | InputError] = []
+    checked = checked_options(names, options)
+    for n, name in enumerate(names):
+        step(name if isinstance(name, str) else "", n, 2 * len(names))
+        given.append(_subject(name, checked, refused))
+    read = [(n, each) for n, each in enumerate(given) if not isinstance(each, InputError)]
+    if refused and not read:
+        raise refused[0]
+    kept_names, subjects = [names[n] for n, _ in read], [each for _, each in read]
+    dtype = common_dtype(on, options.get("dtype"), kept_names, subjects)
     found, whole = [], []
-    for n, (counted, run) in enumerate(given, len(names)):
-        step(counted.name, n, 2 * len(names))
+    for n, each in enumerate(given):
+        if isinstance(each, InputError):
+            data.reports.append(refused_report(str(names[n]), each))
+            data.runs.append(None)
+            data.charts.append({})
+            continue
+        counted, run = each
+        step(counted.name, len(names) + n, 2 * len(names))
         report = replace(counted, convention=convention("exact"))
         outlined = outline(report)
         timed = run or _prediction(report, on, dtype)
@@ -83,8 +99,22 @@ def page_data(
         found.append(report)
         whole.append(None if timed is None else NetworkTime.of(timed))
     if len(found) > 1:
-        data.comparisons.extend(comparisons(compare(found, whole if any(whole) else ())))
+        compared = compare(found, whole if any(whole) else ())
+        data.comparisons.extend(comparisons(compared, [n for n, _ in read]))
     return data
+
+
+def _subject(
+    network: Network, options: dict[str, Any], refused: list[InputError] | None
+) -> Subject | InputError:
+    """The report of a network and its run; the error of one that cannot be read, if kept."""
+    try:
+        return subject(network, options)
+    except InputError as error:
+        if refused is None:
+            raise
+        refused.append(error)
+        return error
 
 
 def _prediction(report: Report, on: str | None, dtype: str | None) -> Prediction | None:

@@ -22,6 +22,8 @@ from layerscope.cli.output import (
     progress_bar,
     report_cache_problems,
 )
+from layerscope.errors import InputError
+from layerscope.escaping import visible
 
 FORMS = ("html", "json")
 DEFAULT = "report.html"
@@ -71,7 +73,8 @@ def command(
     """Write one HTML page with the graph, the table and charts of every NET.
 
     A NET may also be a run of `measure`, a prediction or a report that was written with
-    -o FILE.json. Without -o the page is written to report.html.
+    -o FILE.json. Without -o the page is written to report.html. A file of several that cannot be
+    read is an entry of the page with its error, and the exit code is 3.
     """
     from layerscope.api.reporting import page_data
     from layerscope.export.page_file import built_page, data_text, write
@@ -80,8 +83,15 @@ def command(
     if form == "html":
         built_page()  # raises before a network is read
     show = progress_bar()
+    refused: list[InputError] = []
     try:
-        data = page_data(networks, on=options["on"], progress=show, **analyze_options(options))
+        data = page_data(
+            networks,
+            on=options["on"],
+            progress=show,
+            refused=refused if len(networks) > 1 else None,
+            **analyze_options(options),
+        )
     finally:
         show("", 1, 1)
     text = write(data) if form == "html" else data_text(data) + "\n"
@@ -90,3 +100,7 @@ def command(
     if output is None and path is not None:
         click.echo(f"layerscope: wrote {path}, {os.path.getsize(path):,} bytes", err=True)
     report_cache_problems()
+    for error in refused[:-1]:
+        click.echo(f"layerscope: {visible(error.line)}", err=True)
+    if refused:
+        raise refused[-1]

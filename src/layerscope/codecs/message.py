@@ -44,6 +44,9 @@ class Locator(Protocol):
     def line(self, at: int) -> int:
         """The line of an offset, 0 in binary data."""
 
+    def column(self, at: int) -> int:
+        """The column of an offset, 0 in binary data."""
+
     def position(self, at: int) -> str:
         """An offset as `line 3`, or in binary data as `byte 17`."""
 
@@ -93,6 +96,11 @@ class Message:
     def line(self) -> int:
         """The line it begins on."""
         return self.locator.line(self.at)
+
+    @property
+    def column(self) -> int:
+        """The column it begins in."""
+        return self.locator.column(self.at)
 
     def put(self, name: str, value: Scalar | Message) -> None:
         """Add one value of a field."""

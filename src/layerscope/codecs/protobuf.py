@@ -42,6 +42,10 @@ class Wire:
         """Always 0: binary data has no lines."""
         return 0
 
+    def column(self, at: int) -> int:
+        """Always 0: binary data has no columns."""
+        return 0
+
     def position(self, at: int) -> str:
         """An offset as `byte 17`."""
         return f"byte {at}"

@@ -46,22 +46,32 @@ CLOSES = {b"{": b"}", b"<": b">", b"[": b"]"}
 class Text:
     """The bytes of a text, their name in errors, and the line of each offset."""
 
-    __slots__ = ("_line", "_seen", "data", "name")
+    __slots__ = ("_line", "_line_start", "_seen", "data", "name")
 
     def __init__(self, data: bytes | mmap, name: str) -> None:
         self.data = data
         self.name = name
         self._seen = 0
         self._line = 1
+        self._line_start = 0
 
     def line(self, at: int) -> int:
         """The line of an offset, from 1; fast for offsets in ascending order."""
         if at < self._seen:
-            self._seen, self._line = 0, 1
+            self._seen, self._line, self._line_start = 0, 1, 0
         for start in range(self._seen, at, CHUNK):
-            self._line += self.data[start : min(start + CHUNK, at)].count(b"\n")
+            piece = self.data[start : min(start + CHUNK, at)]
+            ends = piece.count(b"\n")
+            if ends:
+                self._line += ends
+                self._line_start = start + piece.rfind(b"\n") + 1
         self._seen = at
         return self._line
+
+    def column(self, at: int) -> int:
+        """The column of an offset in bytes, from 1."""
+        self.line(at)
+        return at - self._line_start + 1
 
     def position(self, at: int) -> str:
         """An offset as `line 3`."""
@@ -69,8 +79,7 @@ class Text:
 
     def error(self, at: int, what: str) -> FormatError:
         """An error to raise, with line and column of an offset."""
-        column = at - self.data.rfind(b"\n", 0, at)
-        return FormatError(f"{self.name}:{self.line(at)}:{column}: {what}")
+        return FormatError(f"{self.name}:{self.line(at)}:{self.column(at)}: {what}")
 
     def unexpected(self, at: int, wanted: str) -> FormatError:
         """An error at the first token from an offset on."""

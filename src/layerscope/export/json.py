@@ -59,10 +59,10 @@ def write(
     return json_text(document(report, stamp=stamp, requested=requested, conventions=conventions))
 
 
-def schema() -> str:
-    """The JSON Schema of the document that `write` returns."""
+def schema(kind: type[msgspec.Struct] = ReportJson) -> str:
+    """The JSON Schema of a document; by default of the one that `write` returns."""
     # $defs, $refs and titles are class names
-    return re.sub(r'(\w+)Json"', r'\1"', json_text(msgspec.json.schema(ReportJson)))
+    return re.sub(r'(\w+)Json"', r'\1"', json_text(msgspec.json.schema(kind)))
 
 
 def document(
@@ -285,7 +285,7 @@ def attributes(plain: dict[str, Any]) -> dict[str, Any]:
 def _source(source: Source | None) -> SourceJson | None:
     if source is None or not source.file:
         return None
-    return SourceJson(file_name(source.file), source.line)
+    return SourceJson(file_name(source.file), source.line, source.column)
 
 
 def file_name(path: str) -> str:

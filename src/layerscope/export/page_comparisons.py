@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 from layerscope.export.comparison import MARKS, change_text, factor_text, head, total_texts
@@ -16,8 +17,8 @@ Times = tuple[NetworkTime | None, NetworkTime | None]
 COMPARED = ("params", "macs", "flops", "activations", "memory", "read", "write", "weights")
 
 
-def comparisons(compared: Comparison) -> list[PageComparison]:
-    """The first network against each of the others."""
+def comparisons(compared: Comparison, reports: Sequence[int]) -> list[PageComparison]:
+    """The first network against each of the others; `reports` are their numbers on the page."""
     found = []
     for n, pair in enumerate(compared.pairs, 1):
         numbers = [
@@ -27,8 +28,8 @@ def comparisons(compared: Comparison) -> list[PageComparison]:
         times = (compared.times[0], compared.times[n]) if compared.times else (None, None)
         found.append(
             PageComparison(
-                0,
-                n,
+                reports[0],
+                reports[n],
                 head(pair),
                 {kind: pair.count(kind) for kind in MARKS},
                 [PageTotal(*texts) for texts in total_texts(compared, n)],

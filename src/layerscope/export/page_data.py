@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 
 from layerscope.conventions import CONVENTIONS
+from layerscope.errors import InputError
 from layerscope.escaping import delivered, visible
 from layerscope.export import FORMS
 from layerscope.export.footer import footer
-from layerscope.export.json import document
+from layerscope.export.json import document, file_name
 from layerscope.export.json_types import LayerJson, LiveTensorJson, TreeJson
 from layerscope.export.page_types import (
     PageCoverage,
     PageLayer,
+    PageRefused,
     PageReport,
     PageTensor,
     PageWeight,
@@ -58,6 +61,15 @@ def page_report(report: Report, outlined: Outline) -> PageReport:
         facts=_facts(report),
         exports=_exports(report),
     )  # fmt: skip
+
+
+def refused_report(path: str, error: InputError) -> PageRefused:
+    """The entry of a file that could not be read; its message without folders."""
+    name = file_name(path)
+    text = error.line
+    for written in (path, os.path.abspath(path), os.path.realpath(path)):
+        text = text.replace(written, name)
+    return PageRefused(visible(name), visible(text))
 
 
 def _facts(report: Report) -> list[tuple[str, str]]:

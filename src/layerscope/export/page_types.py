@@ -165,7 +165,7 @@ class PageComparison(Struct):
     matches: list[PageMatch]
 
 
-class PageReport(Struct):
+class PageReport(Struct, tag_field="kind", tag="report"):
     """One network of the page."""
 
     network: str
@@ -190,13 +190,20 @@ class PageReport(Struct):
     machine: PageMachine | None = None
 
 
+class PageRefused(Struct, tag_field="kind", tag="refused"):
+    """A file that could not be read, and the line that says why."""
+
+    network: str
+    text: str
+
+
 class PageData(Struct):
     """Everything that a page shows."""
 
     kind: Literal["page"]
     schema: int
     version: str
-    reports: list[PageReport]
+    reports: list[PageReport | PageRefused]
     comparisons: list[PageComparison]
     runs: list[PageRun | None]
     charts: list[dict[str, Any]]  # Vega-Lite specifications by name, of each report

@@ -51,6 +51,7 @@ class Source(Struct, frozen=True, gc=False):
     line: int = 0
     op: str = ""  # operator or layer type in the file
     name: str = ""  # name in the file, if it differs from the node's
+    column: int = 0  # from 1, 0 where the reader has no columns
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}" if self.line else self.file

@@ -115,8 +115,8 @@ def test_inputs_point_back_to_their_layer() -> None:
     )
     graph = net(text + layer("Spy", bottom="a x l"))
     assert [t.source for t in graph.inputs] == [
-        Source("net.prototxt", 1),
-        *[Source("net.prototxt", 3, "MemoryData", "mem")] * 2,
+        Source("net.prototxt", 1, column=1),
+        *[Source("net.prototxt", 3, "MemoryData", "mem", 7)] * 2,
     ]
     assert str(graph.inputs[1].source) == "net.prototxt:3"
 
@@ -257,7 +257,10 @@ def test_names_are_made_unique_and_never_empty() -> None:
     text += layer("ReLU", "", "b", "c", "r#2") + "\nlayer { type: 'ReLU' bottom: 'c' top: 'd' }"
     graph = net(text)
     assert [node.name for node in graph.nodes] == ["r", "r#2", "r#2#2", "ReLU@2"]
-    assert graph.nodes[1].source == Source("net.prototxt", 1, "ReLU", "r")
+    source = graph.nodes[1].source
+    assert source is not None
+    assert (source.line, source.op, source.name) == (1, "ReLU", "r")
+    assert text[source.column - 1 :].startswith("{ name: 'r' type: 'ReLU'")
 
 
 def test_scopes_follow_the_slashes_of_names() -> None:
@@ -359,7 +362,7 @@ def test_unknown_types_keep_their_name_and_line() -> None:
     assert (node.op, node.outputs, node.source) == (
         "Spy",
         ("y", "z"),
-        Source("net.prototxt", 2, "Spy"),
+        Source("net.prototxt", 2, "Spy", column=7),
     )
     report = analyze(graph)
     assert report.by_name["it"].status == report.by_name["r"].status == "unknown"

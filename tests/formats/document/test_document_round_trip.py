@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layerscope import Graph, analyze, load
+from layerscope.errors import FormatError
 from layerscope.notations import NOTATIONS, write
 from layerscope.report import Report
 from layerscope.zoo import NAMES
@@ -23,6 +24,8 @@ SAMPLE = (
     "lenet5", "alexnet-caffe", "vgg16", "nin-nopad", "mtcnn-pnet", "googlenet", "resnet18",
     "resnext50_32x4d", "mobilenet_v2", "densenet121", "unet", "shufflenet_v2_x1_0", "bert_base",
 )  # fmt: skip
+# a row is what several tables say of one layer; modules with their weights, but no layers
+WITHOUT_COLUMNS = ("matconvnet.dag", "matconvnet.dag.csv", "matconvnet.dag.latex", "fvcore")
 CHAINS = ("lenet5", "alexnet-caffe", "vgg16", "nin-nopad", "patch32", "zfnet", "vgg11_bn")
 
 
@@ -43,6 +46,25 @@ def again(network: str | Graph, notation: str, folder: Path) -> tuple[str, str]:
 def test_a_network_is_printed_again(network: str, notation: str, tmp_path: Path) -> None:
     text, printed = again(network, notation, tmp_path)
     assert printed == text
+
+
+@pytest.mark.parametrize("notation", sorted(NOTATIONS))
+def test_layers_have_the_line_and_column_of_what_is_printed(notation: str, tmp_path: Path) -> None:
+    """A reader without columns has 0; another points at what is printed."""
+    lines = write(report_of("alexnet-caffe", notation), notation).split("\n")
+    path = tmp_path / "document.txt"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    try:
+        nodes = load(str(path)).nodes
+    except FormatError:
+        pytest.skip(f"{notation} prints no network")
+    for source in (node.source for node in nodes if node.source is not None):
+        assert source.file.endswith("document.txt")
+        if source.column:
+            at = lines[source.line - 1][source.column - 1 :]
+            assert at.strip(), (source, lines[source.line - 1])
+    if notation not in WITHOUT_COLUMNS:
+        assert any(node.source.column for node in nodes if node.source)
 
 
 @pytest.mark.slow

@@ -108,9 +108,9 @@ class CaffeReader:
         layers = self._layers()
         state = state_of(self.net, self.options.phase, [message for _, message in layers])
         self.has_weights = any("blobs" in message for _, message in layers)
-        line = self.net.line
+        whole = Source(self.file, self.net.line, column=self.net.column)
         for blob, shape in headers(self.net):
-            self._declare(blob, shape, Source(self.file, line))
+            self._declare(blob, shape, whole)
         kept = []
         for is_v1, message in layers:
             if included(message, state):
@@ -139,7 +139,8 @@ class CaffeReader:
         why = f"{shown} ({where}) is no field of Caffe's networks"
         name = self._unique_name(f"{shown}@{where.split()[-1]}")
         output = self._unique_tensor(name, name)
-        source = Source(self.file, self.net.locator.line(at), shown)
+        locator = self.net.locator
+        source = Source(self.file, locator.line(at), shown, column=locator.column(at))
         node = Node(name=name, op=f"caffe.{shown}", inputs=(), outputs=(output,))
         self.nodes.append(replace(node, attributes=Opaque((), why=why), source=source))
         self.notes.append(why)
@@ -165,14 +166,15 @@ class CaffeReader:
         own_name = message.text("name")
         name = self._unique_name(own_name or f"{word}@{line}")
         own_type = word.lower() if is_v1 else word
-        source = Source(self.file, line, own_type, own_name if own_name != name else "")
+        shown = own_name if own_name != name else ""
+        source = Source(self.file, line, own_type, shown, message.column)
         layer = CaffeLayer(name, kind, message, source, self.options)
         layer.tops = tuple(message.texts("top"))
         bottoms = message.texts("bottom")
         if kind == "parameter":
             self._parameter(layer)
         elif not bottoms and kind not in SINKS:
-            self._data(layer, Source(self.file, line, own_type, own_name))
+            self._data(layer, replace(source, name=own_name))
         else:
             layer.bottoms = tuple(self._read(layer, blob, len(bottoms)) for blob in bottoms)
             layer.bottoms = tuple(tensor for tensor in layer.bottoms if tensor)
@@ -217,7 +219,7 @@ class CaffeReader:
             raise layer.error(self._missing(blob), field="bottom")
         self.notes.append(f"left out: {layer.name} reads {blob!r}, which nothing produces")
         if count == 1:
-            self._declare(blob, None, Source(self.file, layer.source.line, "missing"))
+            self._declare(blob, None, replace(layer.source, op="missing", name=""))
             return self.tensor_of[blob]
         return ""
 

@@ -117,7 +117,8 @@ class _Assembly:
         shape = row.output or row.given
         name = self._fresh(row.name or "input")
         kind = "" if row.type in ("", "data") else row.type
-        source = Source(self.file, row.line, kind, "" if name == row.name else row.name)
+        own = "" if name == row.name else row.name
+        source = Source(self.file, row.line, kind, own, row.column)
         self.inputs.append(Tensor(name, shape, row.dtype, source))
         self._keep(row, RowOutput(name, shape))
 
@@ -143,7 +144,7 @@ class _Assembly:
         reads, choice = self._chosen(row, self.bias[normed])
         name = self._fresh(row.name or row.type or row.kind)
         own = "" if name == row.name else row.name
-        source = Source(self.file, row.line, row.type, own)
+        source = Source(self.file, row.line, row.type, own, row.column)
         self.read.update(each.tensor for each in reads)
         if _op(row) in NORMS or _op(row) in ACTIVATIONS:
             self.normalized.update(each.tensor for each in reads)

@@ -129,9 +129,7 @@ def _network(found: _Profile, times: PrintedTimes | None) -> PrintedNetwork:
 def _row(match: re.Match[str] | None, number: int) -> LayerRow:
     assert match is not None
     given, filters, out = (_shape(match[part]) for part in ("input", "filts", "out"))
-    row = LayerRow(
-        match["name"], "conv", type="conv", given=given, output=out, filters=filters[0], line=number
-    )
+    row = replace(_blank(match, number), kind="conv", given=given, output=out, filters=filters[0])
     if len(given) == 2:
         return replace(row, kind="fc")
     return replace(row, kernel=filters[2:], group_channels=filters[1] if len(filters) > 1 else None)
@@ -139,7 +137,7 @@ def _row(match: re.Match[str] | None, number: int) -> LayerRow:
 
 def _blank(match: re.Match[str] | None, number: int) -> LayerRow:
     assert match is not None
-    return LayerRow(match["name"], type="conv", line=number)
+    return LayerRow(match["name"], type="conv", line=number, column=match.start("name") + 1)
 
 
 def _shape(text: str) -> Shape:
@@ -153,7 +151,8 @@ def _input(match: re.Match[str], number: int) -> LayerRow:
     amount = None if figure is None else Amount(figure, 1, (1000,), ("round",))
     wide = amount is not None and not amount.stands_for(BYTES * elements(shape))
     dtype = "int64" if wide and amount and amount.stands_for(8 * elements(shape)) else "fp32"
-    return LayerRow(match["name"], "input", output=shape, dtype=dtype, line=number)
+    column = match.start("name") + 1
+    return LayerRow(match["name"], "input", output=shape, dtype=dtype, line=number, column=column)
 
 
 def _add_work(rows: list[LayerRow], match: re.Match[str]) -> None:

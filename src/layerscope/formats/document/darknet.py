@@ -113,7 +113,7 @@ def _add(log: Log, match: re.Match[str], number: int) -> None:
         row = LayerRow(f"{name} shortcut", "add", "add", kind, (*takes, *keys), name, line=number)
     else:
         row = _layer(match, takes, number)
-    log.rows.append(row)
+    log.rows.append(replace(row, column=match.start("kind") + 1))
 
 
 def _resolved(source: str, name: str) -> str:
@@ -152,7 +152,6 @@ def _layer(match: re.Match[str], takes: tuple[str, ...], number: int) -> LayerRo
         amounts={} if bf is None or op != "conv" else {"flops": _billions(bf)},
         attributes=_attributes(op, rest),
         line=number,
-        column=match.start("kind") + 1,
     )
     return row if window is None else _windowed(row, window)
 

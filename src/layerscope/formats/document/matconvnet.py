@@ -148,7 +148,8 @@ def _row(column: Mapping[str, Cell], rank: int) -> LayerRow:
     if kind == "input":
         called = "data" if name in (NONE, "") else name
         dtype = _dtype(output, _amount(column, "data mem"))
-        return LayerRow(called, "input", output=output, dtype=dtype, line=column["type"].line)
+        at = column["type"]
+        return LayerRow(called, "input", output=output, dtype=dtype, line=at.line, column=at.column)
     params = _amount(column, "param mem")
     amounts: dict[Meaning, Amount] = {} if params is None else {"params": params}
     loss = kind.endswith("loss") or kind == "softmxl"

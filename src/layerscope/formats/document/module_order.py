@@ -247,7 +247,7 @@ class Walk:
         return Flow(outputs[0], shape, channels, certain)
 
     def _source(self, module: PrintedModule) -> Source:
-        return Source(self.file, module.line, module.kind)
+        return Source(self.file, module.line, module.kind, column=module.column)
 
     def _opaque(
         self,
