@@ -160,5 +160,5 @@ function tickText(value: number, kind: NetworkColumn["kind"]): string {
   }
   if (value < 1) return String(Number(value.toPrecision(2)));
   const text = kind === "bytes" ? bytesText(Math.round(value)) : shortText(Math.round(value));
-  return text.replace(/\.00|(\.\d)0(?=\D|$)/, "$1");
+  return text.replace(/\.0+(?=\D|$)|(?<=\.\d)0(?=\D|$)/, "");
 }

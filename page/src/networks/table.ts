@@ -11,7 +11,7 @@ const PADDING = 14;
 const MARK = 18; // of the head, for the sign of its order
 const NAME_LEAST = 190;
 const NAME_LEAST_SMALL = 140;
-const TEXT_MOST = 320;
+const TEXT_MOST = 240;
 
 class RowView {
   readonly element = h("div", { class: "tr", role: "row" });
