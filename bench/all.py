@@ -35,13 +35,13 @@ PARTS: dict[str, tuple[str, str, str]] = {
     "growth": ("chain.py", "", ""),
     "onnx": ("onnx_models.py", "--torch PYTHON --tool TOOL", "--torch PYTHON --tool TOOL"),
     "cases": ("torch_peers.py", f"--models {CASES} --sample 0",
-              f"--models {CASES} --sample 0 --again 1 --tools QUICK"),
+              f"--models {CASES} --sample 0 --again 0 --tools QUICK"),
     "mobile": ("torch_peers.py", f"--models {MOBILE} --sample 0",
-               f"--models {MOBILE} --sample 0 --again 2 --tools QUICK"),
+               f"--models {MOBILE} --sample 0 --again 1 --tools QUICK"),
     "built": ("built_models.py", "--count 100", "--count 20"),
     "sweep": ("sweeps.py", "torchvision:*", "--candidates 2000"),
 }  # fmt: skip
-QUICK = "layerscope,torchinfo,fvcore@meta,ptflops@meta,thop,flop_counter@meta"
+QUICK = "layerscope,torchinfo,fvcore@meta,flop_counter@meta"
 
 
 def run_part(name: str, quick: bool, tool: str, folder: Path) -> dict[str, Any]:

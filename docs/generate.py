@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import inspect
 import io
+import json
 import re
+import runpy
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from functools import partial
 from html import escape
@@ -594,6 +596,13 @@ def _members(found: type) -> list[tuple[str, Any]]:
     return sorted(members.items())
 
 
+def performance() -> str:
+    """What the last `make bench-all` measured."""
+    data = json.loads((ROOT / "docs" / "performance.json").read_text(encoding="utf-8"))
+    made: str = runpy.run_path(str(ROOT / "docs" / "performance.py"))["page"](data)
+    return made
+
+
 def zoo_figures() -> str:
     """The module with the totals of every zoo network, so that listing them computes nothing."""
     lines = []
@@ -614,6 +623,7 @@ PAGES = {
     "docs/commands.md": commands,
     "docs/forms.md": forms,
     "docs/limits.md": named_limits,
+    "docs/performance.md": performance,
     "docs/report.schema.json": schema,
     "docs/threat-model.md": threats,
     "docs/vgg16.svg": picture,
