@@ -8,6 +8,7 @@
 # make test-peers     other counters of PyTorch models against our conventions: 20 minutes
 # make test-wild      600 models of ten other packages against PyTorch's counter: 30 minutes
 # make test-zoo       every model of torchvision and timm against ../shared: an hour
+# make test-sweep     everything in one sweep, sweeps that are killed, 10,000 candidates: an hour
 # make fuzz           feed random bytes to the file readers, SECONDS=600 per reader, two at a time
 # make fuzz-planted   plant three faults in each reader, and see that fuzzing finds them
 # make run            print the layers of vgg16 (NET=resnet50 for another network)
@@ -15,6 +16,7 @@
 # make test-page      the report page in Chromium: needs Node 20, npm and /usr/bin/chromium
 # make bench-page     speed of the report page in Chromium
 # make bench          speed and start-up time
+# make bench-all      layerscope and every peer in one run, into docs/performance.md: an hour
 # make bench-torch    speed against the other counters of PyTorch models that are installed
 # make bench-measure  accuracy of measured and predicted times: minutes, on a quiet machine
 # make goldens        rewrite the golden files; read the diff
@@ -35,7 +37,7 @@ ARGS ?=
 # Tests of one file share cached reports, so a file runs in one worker.
 PARALLEL := -n $(WORKERS) --dist loadfile
 
-.PHONY: setup run test test-lower test-documents test-models test-torch check bench bench-measure fuzz fuzz-planted goldens docs test-zoo test-peers test-wild test-threads test-signals bench-torch page test-page bench-page clean
+.PHONY: setup run test test-lower test-documents test-models test-torch check bench bench-measure fuzz fuzz-planted goldens docs test-zoo test-peers test-wild test-threads test-signals test-sweep bench-torch bench-all page test-page bench-page clean
 
 setup: $(VENV)/base
 
@@ -95,6 +97,24 @@ test-signals: $(VENV)/dev
 
 bench-torch: $(VENV)/peers
 	$(BIN)/python bench/torch_peers.py $(ARGS)
+
+# Torchvision, timm, the zoo, Caffe presets and 50 ONNX files; sweeps that are killed: an hour.
+test-sweep: $(VENV)/torch
+	$(PIP) install --constraint constraints.txt --editable '.[cluster]'
+	$(BIN)/pytest tests/sweeping -m 'slow or not slow' $(ARGS)
+	$(BIN)/python -m tests.sweeping.whole
+
+# onnx-tool has an environment of its own, because it needs other versions.
+ONNX_TOOL := .venv-onnx-tool
+
+$(ONNX_TOOL)/done: constraints.txt
+	$(PYTHON) -m venv $(ONNX_TOOL)
+	$(ONNX_TOOL)/bin/pip --disable-pip-version-check --quiet install onnx-tool==1.0.1
+	@touch $@
+
+# ARGS=--quick for ten minutes instead of an hour.
+bench-all: $(VENV)/peers $(ONNX_TOOL)/done
+	$(BIN)/python bench/all.py --tool $(ONNX_TOOL)/bin/python $(ARGS)
 
 # --no-deps, because they would install another torch; the libraries they import are listed here.
 PEERS := fvcore ptflops thop calflops deepspeed timm mmengine
@@ -190,4 +210,4 @@ bench-page: $(PAGE) $(VENV)/base
 
 clean:
 	rm -rf page/node_modules page/.cache src/layerscope/web
-	rm -rf $(VENV) $(WILD) .mypy_cache .ruff_cache .pytest_cache .hypothesis .fuzz
+	rm -rf $(VENV) $(WILD) $(ONNX_TOOL) .sweep .mypy_cache .ruff_cache .pytest_cache .hypothesis .fuzz

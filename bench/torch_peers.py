@@ -9,6 +9,7 @@ ratio of the sums. Those that are below it alone are named.
     python bench/torch_peers.py                      # all tools, all models, a sample of timm
     python bench/torch_peers.py --models resnet50,bert --tools layerscope,flop_counter@meta
     python bench/torch_peers.py --models "" --sample 20 --seed 7
+    python bench/torch_peers.py --models resnet50 --sample 0 --again 2 --json figures.json
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 Run = Callable[[Any, Any], float | None]
@@ -279,6 +281,8 @@ class Ratio(NamedTuple):
     model: str
     theirs: dict[str, float]
     ours: dict[str, float]
+    tools: dict[str, Any] | None = None  # what each tool said, by its name
+    macs: float = 0
 
     def at(self, key: str) -> float:
         return self.theirs[key] / self.ours[key]
@@ -298,7 +302,7 @@ class Ratio(NamedTuple):
         return f"first × {first:.1f}, best × {again:.1f} (goal × {self.goal:g})"
 
 
-def compare(model: str, tools: list[str]) -> Ratio:
+def compare(model: str, tools: list[str], again: int = AGAIN) -> Ratio:
     """One model's table, and how much faster we are.
 
     By CPU time, which other work on the machine disturbs least.
@@ -308,7 +312,7 @@ def compare(model: str, tools: list[str]) -> Ratio:
     true = RIGHT.get(model) or mine.get("macs") or 1
     rivals = [t for t in found if _right(found[t], true) and not t.startswith("layerscope")]
     near = {min(rivals, key=lambda tool: found[tool][key]) for key in TIMED} if rivals else set()
-    for _ in range(AGAIN):  # the machine is another one from one minute to the next
+    for _ in range(again):  # the machine is another one from one minute to the next
         for tool in ("layerscope", *sorted(near)):
             told = asked(tool, model)
             for key in ("first", "best", *TIMED):
@@ -333,7 +337,7 @@ def compare(model: str, tools: list[str]) -> Ratio:
             for key in TIMED:
                 best[key] = min(best.get(key, 1e9), told[key])
     told_us = {key: mine[key] for key in TIMED} if "first_cpu" in mine else {}
-    ratio = Ratio(model, best if told_us else {}, told_us)
+    ratio = Ratio(model, best if told_us else {}, told_us, found, true)
     print(f"fastest right tool, CPU: {ratio}")
     return ratio
 
@@ -346,6 +350,8 @@ def main() -> int:
     parser.add_argument("--models", default=",".join(RIGHT))
     parser.add_argument("--sample", type=int, default=8, metavar="N", help="networks of timm")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--again", type=int, default=AGAIN, help="more processes of the fastest")
+    parser.add_argument("--json", metavar="FILE")
     every = [
         t for name in TOOLS for t in ((name,) if name == "layerscope" else (name, name + "@meta"))
     ]
@@ -353,7 +359,14 @@ def main() -> int:
     told = parser.parse_args()
     names = [name for name in told.models.split(",") if name]
     models = [*names, *(drawn(told.sample, told.seed) if told.sample else ())]
-    ratios = [compare(model, told.tools.split(",")) for model in models]
+    ratios = [compare(model, told.tools.split(","), told.again) for model in models]
+    if told.json:
+        rows = [
+            {"model": each.model, "macs": each.macs, "tools": each.tools,
+             "fastest": each.theirs, "ours": each.ours}
+            for each in ratios
+        ]  # fmt: skip
+        Path(told.json).write_text(json.dumps({"models": rows}), encoding="utf-8")
     sample = [each for each in ratios if each.model.startswith(TIMM) and each.theirs]
     goals = [each for each in ratios if not each.model.startswith(TIMM)]
     if sample:  # whose goal is that of all together; each alone is told

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import inspect
 import io
+import json
 import re
+import runpy
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from functools import partial
 from html import escape
@@ -23,10 +25,12 @@ from layerscope.export import BINARY, TARGETS
 from layerscope.export.json import schema
 from layerscope.export.page_types import PageData
 from layerscope.export.text import write as write_text
+from layerscope.graph.names import shape_text
 from layerscope.notations import NOTATIONS
 from layerscope.report.columns import COLUMNS, cell
 from layerscope.report.numbers import bytes_text, cell_text
 from layerscope.report.tree import layer_rows
+from layerscope.zoo import NAMES
 
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"(<!-- output: layerscope (.+?) -->\n```text\n)(.*?)(```\n)", re.DOTALL)
@@ -593,12 +597,34 @@ def _members(found: type) -> list[tuple[str, Any]]:
     return sorted(members.items())
 
 
+def performance() -> str:
+    """What the last `make bench-all` measured."""
+    data = json.loads((ROOT / "docs" / "performance.json").read_text(encoding="utf-8"))
+    made: str = runpy.run_path(str(ROOT / "docs" / "performance.py"))["page"](data)
+    return made
+
+
+def zoo_figures() -> str:
+    """The module with the totals of every zoo network, so that listing them computes nothing."""
+    lines = []
+    for name in NAMES:
+        report = layerscope.analyze(name)
+        shape = shape_text(report.inputs[0].shape)
+        lines.append(f'    "{name}": ({report.totals.params}, {report.totals.macs}, "{shape}"),\n')
+    return (
+        '"""Params, MACs and input of every network, for `layerscope zoo`. `make docs` writes this '
+        'file."""\n\nFIGURES: dict[str, tuple[int, int, str]] = {\n' + "".join(lines) + "}\n"
+    )
+
+
 PAGES = {
+    "src/layerscope/zoo/figures.py": zoo_figures,
     "docs/api.md": api,
     "docs/columns.md": columns,
     "docs/commands.md": commands,
     "docs/forms.md": forms,
     "docs/limits.md": named_limits,
+    "docs/performance.md": performance,
     "docs/report.schema.json": schema,
     "docs/page.schema.json": lambda: schema(PageData),
     "docs/threat-model.md": threats,

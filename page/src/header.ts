@@ -6,7 +6,7 @@ import { h, icon, s, times } from "./dom";
 import { saveBlob, saveText } from "./files";
 import { menu, type Entry } from "./menu";
 import type { Pane, Store } from "./store";
-import { chooseTheme } from "./theme";
+import { chooseTheme, type Themed } from "./theme";
 
 const SUN = "M8 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6M8 1v1.6M8 13.4V15M1 8h1.6M13.4 8H15M3.05 3.05l1.1 1.1M11.85 11.85l1.1 1.1M3.05 12.95l1.1-1.1M11.85 4.15l1.1-1.1";
 const MOON = "M13.5 9.6A5.8 5.8 0 0 1 6.4 2.5a5.8 5.8 0 1 0 7.1 7.1z";
@@ -14,31 +14,37 @@ const MOON = "M13.5 9.6A5.8 5.8 0 0 1 6.4 2.5a5.8 5.8 0 1 0 7.1 7.1z";
 export function header(host: HTMLElement, store: Store, graph: () => Pane | null): Pane {
   const title = h("div", { class: "title" });
   const facts = h("div", { class: "facts" });
-  const dark = themeButton(store, "dark", MOON);
-  const light = themeButton(store, "light", SUN);
   const save = saveMenu(store, graph);
+  const themes = themeButtons(store);
   host.replaceChildren(
     h("div", { class: "brand" }, logo(), h("span", {}, "layerscope")),
     title, facts, h("div", { class: "grow" }),
-    conventionMenu(store), save,
-    h("div", { class: "seg tall icons", role: "group", "aria-label": "theme" }, light, dark));
+    conventionMenu(store), save, themes.element);
   const update = (): void => {
     const { report } = store;
     document.title = `${report.network} · layerscope`;
     title.replaceChildren(...titleNodes(store));
     facts.replaceChildren(...factsOf(store).map(([key, value]) => h("span", {}, key !== "" && h("b", {}, key), times(value))));
   };
-  const themed = (): void => {
-    light.setAttribute("aria-pressed", String(store.state.theme === "light"));
-    dark.setAttribute("aria-pressed", String(store.state.theme === "dark"));
-  };
   update();
-  themed();
-  const ends = [store.on(["report", "comparison"], update), store.on(["theme"], themed)];
+  const ends = [store.on(["report", "comparison"], update), themes.destroy];
   return { destroy: () => ends.forEach((end) => end()) };
 }
 
-function themeButton(store: Store, theme: "light" | "dark", path: string): HTMLButtonElement {
+/** The two buttons that choose a theme. */
+export function themeButtons(store: Themed): Pane & { element: HTMLElement } {
+  const dark = themeButton(store, "dark", MOON);
+  const light = themeButton(store, "light", SUN);
+  const mark = (): void => {
+    light.setAttribute("aria-pressed", String(store.state.theme === "light"));
+    dark.setAttribute("aria-pressed", String(store.state.theme === "dark"));
+  };
+  mark();
+  const element = h("div", { class: "seg tall icons", role: "group", "aria-label": "theme" }, light, dark);
+  return { element, destroy: store.on(["theme"], mark) };
+}
+
+function themeButton(store: Themed, theme: "light" | "dark", path: string): HTMLButtonElement {
   const button = h("button", { type: "button", title: `${theme} (t)`, "aria-label": theme }, icon(path, 15));
   button.addEventListener("click", () => chooseTheme(store, theme));
   return button;

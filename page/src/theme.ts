@@ -1,6 +1,13 @@
 // Light and dark: the user's choice where it can be kept, else the system's.
 
-import type { State, Store } from "./store";
+import type { State } from "./store";
+
+/** What a theme is kept in: the store of a report, or that of a list of networks. */
+export interface Themed {
+  readonly state: { readonly theme: State["theme"] };
+  set(patch: { theme: State["theme"] }): void;
+  on(keys: readonly "theme"[], run: () => void): () => void;
+}
 
 const KEY = "layerscope-theme";
 
@@ -28,7 +35,7 @@ export function firstTheme(): State["theme"] {
 }
 
 /** Follows the system until the user chooses. */
-export function followTheme(store: Store): void {
+export function followTheme(store: Themed): void {
   const apply = (): void => {
     document.documentElement.dataset["theme"] = store.state.theme;
   };
@@ -39,7 +46,7 @@ export function followTheme(store: Store): void {
   });
 }
 
-export function chooseTheme(store: Store, theme: State["theme"]): void {
+export function chooseTheme(store: Themed, theme: State["theme"]): void {
   keep(theme);
   store.set({ theme });
 }

@@ -3,6 +3,7 @@ from __future__ import annotations
 import struct
 import time
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from layerscope.codecs.protobuf import (
     FIXED32,
     FIXED64,
     LEN,
+    RELEASE_BYTES,
     VARINT,
     Wire,
     mapped,
@@ -167,3 +169,34 @@ def test_payloads_are_not_touched(tmp_path: Path) -> None:
     assert [end - start for _, _, start, end in spans] == [4 << 30] * 10
     assert took < 0.2
     assert peak < 100_000
+
+
+def test_pages_inside_a_message_that_was_passed_over_are_released(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payload, count = 4 << 20, 16
+    path = tmp_path / "large.bin"
+    head = b"\x2a" + varint(payload)
+    with path.open("wb") as file:
+        file.write(b"\x3a" + varint(count * (len(head) + payload)))
+        for _ in range(count):
+            file.write(head)
+            file.seek(payload, 1)
+        file.truncate(file.tell())
+    released: list[int] = []
+    monkeypatch.setattr(Wire, "_release", _noted(released))
+    with mapped(str(path)) as wire:
+        ((_, _, start, end),) = wire.fields()
+        assert len(list(wire.fields(start, end))) == count
+    assert len(released) >= count * payload // RELEASE_BYTES
+
+
+def _noted(released: list[int]) -> Callable[[Wire, int], None]:
+    """A release that is noted."""
+    release = Wire._release
+
+    def noted(self: Wire, at: int) -> None:
+        released.append(at)
+        release(self, at)
+
+    return noted

@@ -248,3 +248,57 @@ def test_the_key_of_a_task_is_the_same_in_a_worker(options: SweepOptions) -> Non
     there = msgspec.json.decode(msgspec.json.encode(task), type=Task)
     assert (there.key, there.options.text) == (task.key, task.options.text)
     assert json.loads(task.options.text).get("like") is None
+
+
+BAD = """
+def loops():
+    while True:
+        pass
+
+def allocates():
+    kept = []
+    while sum(map(len, kept)) < 50 << 30:
+        kept.append(b"x" * (64 << 20))
+
+def exits():
+    import os
+    os._exit(3)
+"""
+
+
+@pytest.mark.slow
+def test_networks_that_hang_allocate_or_exit_are_rows(tmp_path: Path) -> None:
+    path, file = tmp_path / "r.sqlite", tmp_path / "bad.py"
+    file.write_text(BAD)
+    sources = (f"{file}:loops", "lenet5", f"{file}:allocates", f"{file}:exits", "alexnet")
+    limits = WorkerLimits(seconds=60, memory=2 << 30)
+    found = sweep_into(str(path), SweepRequest(sources, (SweepOptions(),), limits, 2))
+    assert (found.done, found.failures) == (5, 3)
+    stored = {str(name).rpartition(":")[2]: error for name, error in rows(path, "name", "error")}
+    assert stored["loops"] == "no result within 60 s (--seconds)"
+    assert "memory" in str(stored["allocates"]).lower()
+    assert "exit code 3" in str(stored["exits"])
+    assert (stored["lenet5"], stored["alexnet"]) == ("", "")
+
+
+@pytest.mark.slow
+def test_a_sweep_that_is_killed_twenty_times(tmp_path: Path) -> None:
+    from tests.sweeping.whole import disturbed
+
+    calm, path, file = tmp_path / "calm.sqlite", tmp_path / "r.sqlite", tmp_path / "search.py"
+    file.write_text(GENERATOR.replace("count=60", "count=1500"))
+    command = [sys.executable, "-m", "layerscope", "sweep", f"{file}:candidates", "-j", "2"]
+    subprocess.run([*command, "-o", str(calm)], check=True, stdout=subprocess.DEVNULL)
+    counts = disturbed([*command, "-o", str(path)], 20)
+    assert counts["main"]
+    assert counts["worker"]
+    assert all_but_times(path) == all_but_times(calm)
+    assert len(rows(path, "key")) == 1500
+
+
+@pytest.mark.slow
+def test_memory_stays_flat_over_ten_thousand_candidates(tmp_path: Path) -> None:
+    bench = Path(__file__).parents[2] / "bench" / "sweeps.py"
+    done = subprocess.run([sys.executable, str(bench)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "10,000" in done.stdout

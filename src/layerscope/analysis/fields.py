@@ -62,6 +62,9 @@ class FieldAxis(Struct, frozen=True, gc=False):
     @property
     def size(self) -> int:
         """The largest range, padding included."""
+        if len(self.stretches) == 1:
+            only = self.stretches[0]
+            return only[1] - only[0] + 1 if only else 0
         return max([s[1] - s[0] + 1 for s in self.stretches if s], default=0)
 
     @property

@@ -13,8 +13,10 @@ from layerscope.cli.output import (
     chosen_form,
     deliver,
     deliver_bytes,
+    deliver_page,
     deliver_result,
     form_options,
+    progress_bar,
 )
 from layerscope.errors import UsageError
 
@@ -27,6 +29,7 @@ Examples:
   layerscope results r.sqlite --where "status = 'error'" --columns name,error
   layerscope results results.sqlite --columns name,params,macs -o table.tex
   layerscope results results.sqlite --plot params,macs -o pareto.html
+  layerscope results results.sqlite -o all.html      # page with all reports
   layerscope results results.sqlite -o all.parquet   # needs the extra parquet
 """
 
@@ -61,6 +64,12 @@ Examples:
     default="",
     help="Draw the networks over two figures, with the Pareto front: params,macs.",
 )
+@click.option(
+    "--reports",
+    metavar="BYTES",
+    default=None,
+    help="Most bytes of reports inside the page of -o FILE.html.  [default: 8MB]",
+)
 @form_options(tuple(dict.fromkeys((*FORMS, *CHARTS))))
 def command(
     file: str,
@@ -69,17 +78,39 @@ def command(
     columns: str,
     top: int | None,
     plot: str,
+    reports: str | None,
     form: str | None,
     output: str | None,
 ) -> None:  # fmt: skip
-    """Print the rows of a FILE that `layerscope sweep` wrote, which is opened read-only."""
+    """Print the rows of a FILE that `layerscope sweep` wrote, which is opened read-only.
+
+    With -o FILE.html it writes a page of all networks: a table to sort and filter, a chart, and
+    the report of each row.
+    """
     from layerscope.sweeping.results import results
 
     if plot:
+        if reports is not None:
+            raise UsageError("--reports cannot be combined with --plot")
         _plot(file, plot, {"where": where, "sort": sort, "top": top}, (form, output))
         return
     form = chosen_form(form, output, FORMS)
     names = tuple(name.strip() for name in columns.split(",") if name.strip())
+    is_page = form == "html" and output is not None and output != "-"
+    if reports is not None and not is_page:
+        raise UsageError("--reports has an effect with -o FILE.html only")
+    if is_page:
+        from layerscope.report.quantities import quantity
+        from layerscope.sweeping.pages import REPORT_BYTES, networks_page
+
+        most = REPORT_BYTES if reports is None else quantity(reports, "bytes", "--reports")
+        show = progress_bar()
+        try:
+            text = networks_page(file, most, show, where=where, sort=sort, columns=names, top=top)
+        finally:
+            show("", 1, 1)
+        deliver_page(text, output)
+        return
     found = results(file, where=where, sort=sort, columns=names, top=top)
     if form != "parquet":
         deliver_result(found, form, output, {})

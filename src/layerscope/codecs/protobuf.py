@@ -19,7 +19,7 @@ TOO_MANY = f"more than {MOST_FIELDS:,} fields and numbers, no network has"
 MOST_TEXT = 1 << 20  # bytes of a string
 MOST_NUMBER = (1 << 29) - 1  # largest field number
 SMALL = 1 << 12  # bytes of a message that is copied and decoded at once
-RELEASE_BYTES = 16 << 20  # of read pages that stay in memory
+RELEASE_BYTES = 8 << 20  # of read pages that stay in memory
 
 
 class Wire:
@@ -104,6 +104,8 @@ class Wire:
     def _fields(self, start: int, end: int) -> Iterator[Field]:
         data = self.data
         at = start
+        if start + RELEASE_BYTES < self._release_at:  # fields around this message are read already
+            self._release_at = start + RELEASE_BYTES
         while at < end:
             begin = at
             tag = data[at]

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from layerscope.errors import MissingPage
 from layerscope.escaping import html, json_text
-from layerscope.export.page_types import PageData
+
+if TYPE_CHECKING:
+    from layerscope.export.page_networks import NetworksData
+    from layerscope.export.page_types import PageData
 
 PAGE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "web", "page.html")
 # where the page has its data and its title
@@ -31,16 +35,18 @@ def built_page() -> str:
     return found
 
 
-def data_text(data: PageData) -> str:
+def data_text(data: PageData | NetworksData) -> str:
     """The data as JSON, which no HTML parser takes for a tag."""
     return json_text(data, indent=-1).translate(IN_SCRIPT).strip()
 
 
 def write(data: PageData) -> str:
     """The page with its data: an HTML document that needs no other file."""
-    page = built_page()
-    names = ", ".join(report.network for report in data.reports)
-    before, after = page.split(DATA, 1)
-    filled = DATA.replace("null", data_text(data))
-    before = before.replace(TITLE, f"<title>{html(names)} · layerscope</title>", 1)
-    return f"{before}{filled}{after}"
+    return filled(", ".join(report.network for report in data.reports), data_text(data))
+
+
+def filled(title: str, data: str, more: str = "") -> str:
+    """The built page with a title, data as JSON, and more elements after it."""
+    before, after = built_page().split(DATA, 1)
+    before = before.replace(TITLE, f"<title>{html(title)} · layerscope</title>", 1)
+    return f"{before}{DATA.replace('null', data)}{more}{after}"

@@ -33,10 +33,16 @@ class ReportFile(Struct):
 def read_file(path: str) -> Report:
     """The report in a file that `write` wrote, counted again from its graph."""
     from layerscope.formats.documents import contents
+
+    return read_bytes(contents(path), path)
+
+
+def read_bytes(data: bytes | str, path: str) -> Report:
+    """The report in the JSON that `write` wrote; `path` begins error messages."""
     from layerscope.report.build import report_of
 
     try:
-        found = msgspec.json.decode(contents(path), type=ReportFile)
+        found = msgspec.json.decode(data, type=ReportFile)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise FormatError(f"{path}: not a report of layerscope: {error}") from None
     except RecursionError:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from layerscope.escaping import visible
 from layerscope.export.table import ReportTable, TableView, table, usual
-from layerscope.report.columns import OF_FIGURES, Column, cell, figures_key, titled
+from layerscope.report.columns import (
+    OF_FIGURES,
+    TEXT_KEYS,
+    Column,
+    cell,
+    figures_key,
+    titled,
+)
 from layerscope.report.numbers import bytes_text, cell_text, exact_text, marked
+from layerscope.report.tree import TableRow
 from layerscope.report.types import Report
 
 # Column sets from the widest to the narrowest; the first that fits is used, with exact numbers if
@@ -29,6 +38,7 @@ NARROW = 40  # columns; only narrower terminals lack the column output
 ENOUGH = 5  # layouts tried with exact numbers before short numbers are used
 LEAST_NAME, LEAST_TEXT = 8, 12  # characters that shortened names and other texts keep
 GAP = "  "
+NONE = ()  # the key of rows whose cells are not shared
 
 Style = Callable[[str, str], str]  # text, role -> text with colour
 
@@ -47,88 +57,139 @@ def write(
     if view.columns:
         layouts = [tuple(view.columns)]
     grid = _Printed(table(report, view, layouts[0], tree=True))
-    exact: dict[str, list[str]] = {}
-    short: dict[str, list[str]] = {}
     if width is None:
         columns = grid.table.columns
-        return _lay_out(grid.table, [grid.texts(column, False) for column in columns], style)
+        return _lay_out(grid.table, [grid.cells(column, False) for column in columns], style)
     if len(layouts) > 1 and width >= NARROW:
         layouts = layouts[:-1]
-    for digits, texts, choices in ((False, exact, layouts[:ENOUGH]), (True, short, layouts)):
+    for short, choices in ((False, layouts[:ENOUGH]), (True, layouts)):
         for names in choices:
             columns = titled(names, report)
-            for column in columns:
-                if column.name not in texts:
-                    texts[column.name] = grid.texts(column, digits)
-            chosen = [texts[column.name] for column in columns]
-            if sum(map(_width, chosen)) + len(GAP) * (len(chosen) - 1) <= width:
+            if (chosen := grid.within(columns, short, width)) is not None:
                 return _lay_out(replace(grid.table, columns=columns), chosen, style)
     columns = titled(layouts[-1], report)
-    squeezed = [grid.texts(column, True, indent=" ") for column in columns]
+    squeezed = [grid.cells(column, True, indent=" ") for column in columns]
     narrow = _squeezed(columns, squeezed, width)
     return _lay_out(replace(grid.table, columns=columns), narrow, style)
 
 
+class _Cells(Struct, frozen=True):
+    """The cells of a column: different texts, and which of them each line has."""
+
+    texts: list[str]
+    at: Sequence[int]  # by line: title, rows, total
+
+    @property
+    def width(self) -> int:
+        return max(map(len, self.texts))
+
+
 class _Printed:
-    """A table, and the texts of its columns; layers with equal figures are printed once."""
+    """A table, and the texts of its columns; cells that must be equal are printed once."""
 
     def __init__(self, table: ReportTable) -> None:
         self.table = table
         self.rows = [*table.rows, table.total]
-        self.keys = [figures_key(row) for row in self.rows] if table.report.all_exact else []
+        self._cells: dict[tuple[str, bool, str], _Cells] = {}
+        self._numbers: tuple[list[TableRow], list[int]] | None = None
 
-    def texts(self, column: Column, short: bool, indent: str = "  ") -> list[str]:
-        """The cells of one column: title, rows, total."""
-        report, kind = self.table.report, column.kind
-        texts = [column.title]
-        if self.keys and column.name in OF_FIGURES:
-            printed: dict[tuple[int, ...], str] = {}
-            for row, key in zip(self.rows, self.keys, strict=True):
-                text = printed.get(key) if key else None
-                if text is None:
-                    text = cell_text(cell(column, row, report), kind, short=short)
-                    if key:
-                        printed[key] = text
-                texts.append(text)
-            return texts
-        for row in self.rows:
-            text = cell_text(cell(column, row, report), kind, short=short)
-            texts.append(text if text.isprintable() else visible(text))
+    def within(self, columns: tuple[Column, ...], short: bool, width: int) -> list[_Cells] | None:
+        """The cells of columns that fit together; None if they do not."""
+        found = []
+        left = width + len(GAP)
+        for column in columns:
+            found.append(self.cells(column, short))
+            left -= found[-1].width + len(GAP)
+            if left < 0:
+                return None
+        return found
+
+    def cells(self, column: Column, short: bool, indent: str = "  ") -> _Cells:
+        """The cells of one column."""
+        key = (column.name, short, indent)
+        if key not in self._cells:
+            self._cells[key] = self._printed(column, short, indent)
+        return self._cells[key]
+
+    def _printed(self, column: Column, short: bool, indent: str) -> _Cells:
+        report = self.table.report
         if column.name == "name":
+            texts = [column.title, *(cell_text(cell(column, r, report), "text") for r in self.rows)]
             depths = (0, *(row.depth for row in self.rows))
-            texts = [indent * depth + text for depth, text in zip(depths, texts, strict=True)]
+            texts = _visible(texts)
+            if any(depths):
+                texts = [indent * depth + text for depth, text in zip(depths, texts, strict=True)]
+            return _Cells(texts, range(len(texts)))
+        rows, at = self._distinct(column)
+        texts = [cell_text(cell(column, row, report), column.kind, short=short) for row in rows]
+        return _Cells([column.title, *_visible(texts)], at)
+
+    def _distinct(self, column: Column) -> tuple[list[TableRow], Sequence[int]]:
+        """Rows whose cells may differ, and the number of the text of each line."""
+        if column.name in OF_FIGURES and self.table.report.all_exact:
+            if self._numbers is None:
+                self._numbers = _numbered(self.rows, [figures_key(row) for row in self.rows])
+            return self._numbers
+        key = TEXT_KEYS.get(column.name)
+        if key is None:
+            return self.rows, range(len(self.rows) + 1)
+        return _numbered(
+            self.rows, [key(row.members[0]) if row.kind == "layer" else NONE for row in self.rows]
+        )
+
+
+def _numbered(rows: list[TableRow], keys: list[Hashable]) -> tuple[list[TableRow], list[int]]:
+    """The first row of every key, and for the title and each row the number of its text."""
+    numbers: dict[Hashable, int] = {}
+    first: list[TableRow] = []
+    at = [0]
+    for row, key in zip(rows, keys, strict=True):
+        number = numbers.get(key)
+        if number is None or key == NONE:  # a row that is no single layer
+            first.append(row)
+            number = numbers[key] = len(first)
+        at.append(number)
+    return first, at
+
+
+def _visible(texts: list[str]) -> list[str]:
+    """The texts with characters escaped that a terminal does not print."""
+    if "".join(texts).isprintable():
         return texts
+    return [text if text.isprintable() else visible(text) for text in texts]
 
 
-def _width(texts: list[str]) -> int:
-    return max(map(len, texts))
-
-
-def _squeezed(columns: tuple[Column, ...], texts: list[list[str]], width: int) -> list[list[str]]:
+def _squeezed(columns: tuple[Column, ...], cells: list[_Cells], width: int) -> list[_Cells]:
     """The narrowest layout with texts shortened to the width that is left, names last."""
-    spare = sum(map(_width, texts)) + len(GAP) * (len(texts) - 1) - width
-    result = list(texts)
+    widths = [each.width for each in cells]
+    spare = sum(widths) + len(GAP) * (len(cells) - 1) - width
+    result = list(cells)
     words = [n for n, column in enumerate(columns) if column.kind == "text"]
     for n in sorted(words, key=lambda n: columns[n].name == "name"):
         if spare <= 0:
             break
         least = LEAST_NAME if columns[n].name == "name" else LEAST_TEXT
-        room = max(_width(texts[n]) - spare, least)
-        spare -= max(_width(texts[n]) - room, 0)
-        result[n] = [text if len(text) <= room else text[: room - 1] + "…" for text in texts[n]]
+        room = max(widths[n] - spare, least)
+        spare -= max(widths[n] - room, 0)
+        texts = [t if len(t) <= room else t[: room - 1] + "…" for t in cells[n].texts]
+        result[n] = _Cells(texts, cells[n].at)
     return result
 
 
-def _lay_out(grid: ReportTable, texts: list[list[str]], style: Style) -> str:
-    padded = []
-    for column, cells in zip(grid.columns, texts, strict=True):
-        width = _width(cells)
+def _lay_out(grid: ReportTable, cells: list[_Cells], style: Style) -> str:
+    padded: list[list[str]] = []
+    widths = [each.width for each in cells]
+    for column, each, width in zip(grid.columns, cells, widths, strict=True):
         pad = str.ljust if column.kind == "text" else str.rjust
-        padded.append([pad(text, width) for text in cells])
-    head, *body, total = [GAP.join(cells).rstrip() for cells in zip(*padded, strict=True)]
-    rule = style("─" * (sum(map(_width, texts)) + len(GAP) * (len(texts) - 1)), "rule")
+        texts = [pad(text, width) for text in each.texts]
+        padded.append(texts if isinstance(each.at, range) else [texts[n] for n in each.at])
+    head, *body, total = [GAP.join(line).rstrip() for line in zip(*padded, strict=True)]
+    rule = style("─" * (sum(widths) + len(GAP) * (len(widths) - 1)), "rule")
     lines = [style(head, "head"), rule]
-    lines += [style(line, row.kind) for line, row in zip(body, grid.rows, strict=True)]
+    if style is plain:
+        lines += body
+    else:
+        lines += [style(line, row.kind) for line, row in zip(body, grid.rows, strict=True)]
     lines += [rule, style(total, "total")]
     if grid.note:
         lines.append(style(grid.note, "note"))

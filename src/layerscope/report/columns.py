@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from fractions import Fraction
 from math import prod
 from typing import Literal
@@ -302,6 +302,22 @@ OF_FIGURES = frozenset({
     "convention_ops%", "add", "mul", "comp", "div", "exp", "activations", "activations%",
     "convention_activations", "memory", "read", "write", "intensity",
 })  # fmt: skip
+
+
+def _shapes_key(layer: Layer) -> Hashable:
+    outputs = layer.outputs
+    if len(outputs) == 1 and not outputs[0].declared and outputs[0].shape:
+        return outputs[0].shape
+    return tuple([(tensor.shape, tensor.declared) for tensor in outputs]), len(outputs)
+
+
+# Columns of text by what the text of a layer follows from; ids are of objects of the report.
+TEXT_KEYS: dict[str, Callable[[Layer], Hashable]] = {
+    "type": lambda layer: layer.node.op,
+    "window": lambda layer: id(layer.node.attributes),
+    "output": _shapes_key,
+    "field": lambda layer: id(layer.field),
+}
 
 
 def figures_key(row: TableRow) -> tuple[int, ...]:

@@ -124,7 +124,9 @@ def tree_rows(
         return []
     root = _tree(report, idle)
     if fold:
-        _sign(root, {})
+        signatures: dict[Hashable, int] = {}
+        for branch in root.scopes.values():
+            _sign(branch, signatures)
     tree = _TreeRows(depth, fold)
     tree.add(root, 0, 1)
     return tree.rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -60,6 +60,19 @@ def results(
         connection.close()
     bounds = tuple(frozenset(filter(None, str(row[0] or "").split(","))) for row in found)
     return SweepResults(file, chosen, tuple(tuple(row[1:]) for row in found), bounds, total)
+
+
+def kept_reports(path: str, keys: Sequence[str]) -> Iterator[str]:
+    """The report of each row as JSON, read one at a time; "" where a row has none."""
+    connection = _opened(path)
+    try:
+        for key in keys:
+            row = connection.execute("SELECT json FROM results WHERE key = ?", (key,)).fetchone()
+            yield str(row[0] or "") if row is not None else ""
+    except sqlite3.DatabaseError as error:
+        raise FormatError(f"{path}: {error}") from None
+    finally:
+        connection.close()
 
 
 def _opened(file: str) -> sqlite3.Connection:
