@@ -34,7 +34,7 @@ class Wire:
         self.left = most
         self._release_at = RELEASE_BYTES
 
-    def error(self, at: int, what: str) -> FormatError:
+    def error(self, at: int, what: str, fix: str | None = None) -> FormatError:
         """An error to raise, with a byte offset."""
         return FormatError(f"{self.name}: byte {at}: {what}")
 
