@@ -16,6 +16,7 @@ from layerscope.cli import run
 from layerscope.errors import FormatError, LayerscopeError
 from layerscope.export.builder import write
 from layerscope.formats.builder_text import parse, recognise
+from layerscope.graph.serialize import to_plain
 from layerscope.zoo import NAMES, build
 
 Captured = pytest.CaptureFixture[str]
@@ -49,6 +50,7 @@ def test_the_zoo_reads_back_as_equal_graphs(name: str) -> None:
     text = text_of(graph)
     again, lines = parse(text, "net.builder")
     assert again == graph
+    assert to_plain(again) == to_plain(graph)
     assert list(again.modules.items()) == list(graph.modules.items())
     written = text.split("\n")
     assert recognise(text.encode()[:4096])

@@ -34,7 +34,7 @@ class Replay:
         self.builder = Builder(stem or "network")
         self.dtype = "fp32"
         self.tensors: dict[str, TensorName] = {}  # by variable
-        self.outputs: tuple[TensorName, ...] | None = None
+        self.outputs: tuple[str, ...] | None = None
         self.lines: dict[str, int] = {}
         self.begun = False
         self.path = 0  # characters in the names of the scopes around the current call
@@ -77,7 +77,7 @@ class Replay:
         if name == "build":
             listed = given.get("xs", ())
             assert isinstance(listed, list)
-            self.outputs = tuple(value for value, _ in listed)
+            self.outputs = tuple(str(value) for value, _ in listed)
             return
         if self.begun:
             raise self.source.error(call, "network after another call, expected on the first line")
@@ -124,10 +124,10 @@ class Replay:
             raise self.source.error(target, f"{len(names)} variables, expected outputs of them")
         several = given.pop("xs", [])
         assert isinstance(several, list)
-        values = {key: each[0] for key, each in given.items() if isinstance(each, tuple)}
+        values = {key: _plain(each) for key, each in given.items() if isinstance(each, tuple)}
         before = [values.pop("equation")] if name == "einsum" else []
         try:
-            found = getattr(self.builder, name)(*before, *(v for v, _ in several), **values)
+            found = getattr(self.builder, name)(*before, *map(_plain, several), **values)
         except (ShapeError, GraphError) as error:
             raise self._located(call, given, error) from None
         tensors = (found,) if isinstance(found, str) else found
@@ -275,6 +275,14 @@ def _argument(found: re.Match[str]) -> str:
 
 def _called(call: ast.Call) -> str:
     return call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def _plain(argument: Argument) -> object:
+    """The value of an argument, with names of tensors as plain strings."""
+    value = argument[0]
+    if isinstance(value, tuple):
+        return tuple([str(each) if isinstance(each, TensorName) else each for each in value])
+    return str(value) if isinstance(value, TensorName) else value
 
 
 def _value(
