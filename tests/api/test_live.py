@@ -66,6 +66,15 @@ def test_layers_have_the_lines_of_the_text() -> None:
         assert f'name="{name}"' in lines[line - 1]
 
 
+def test_a_zoo_network_with_its_calls_has_lines_and_its_own_sizes() -> None:
+    calls = ask(what="builder", zoo="vit_b_32")["text"]
+    options = {"input": "3x256x256"}
+    found = ask(what="analyze", zoo="vit_b_32", text=calls, options=options, conventions=["exact"])
+    expected = json.loads(data_text(page_data(["vit_b_32"], **options)))["reports"][0]
+    assert found["page"]["reports"][0]["cells"] == expected["cells"]
+    assert all(found["lines"])
+
+
 @pytest.mark.parametrize(
     "wrong, line, column, fix",
     [
@@ -104,7 +113,11 @@ def test_lists() -> None:
     assert [name for name, _ in ask(what="zoo")["names"]] == list(NAMES)
     assert [name for name, _ in ask(what="conventions")["names"]] == list(CONVENTIONS)
     for what in LISTS:
-        assert all(name and says for name, says in ask(what=what)["names"])
+        assert all(name and isinstance(says, str) for name, says in ask(what=what)["names"])
+    words = ask(what="completions")["names"]
+    assert ["kernel_size", "convolution_param"] in words
+    assert ["conv", "call"] in words
+    assert ["Convolution", "type"] in words
 
 
 def test_every_listed_form_is_written() -> None:

@@ -62,7 +62,8 @@ class LiveRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """What is asked for: `what`, of a network given by zoo name, as text or as a file."""
 
     what: Literal[
-        "analyze", "write", "audit", "builder", "zoo", "conventions", "formats", "notations"
+        "analyze", "write", "audit", "builder", "zoo", "conventions", "formats", "notations",
+        "completions",
     ]
     zoo: str = ""
     text: str = ""
@@ -130,7 +131,9 @@ class Session:
         table = LISTS.get(self.asked.what)
         if table is not None:
             return LiveAnswer(names=table())
-        if self.asked.text:
+        if self.asked.text and self.asked.zoo:  # its calls, for their lines
+            self.format = "builder"
+        elif self.asked.text:
             self._store()
         if self.asked.what == "audit":
             return LiveAnswer(marks=self._findings(), format=self.format)
@@ -179,8 +182,8 @@ class Session:
             return network
         from layerscope.formats.builder_text import parse
 
-        graph, self.lines = parse(self.asked.text, self.path)
-        return graph
+        graph, self.lines = parse(self.asked.text, self.path or STEM)
+        return self.asked.zoo or graph
 
     def _numbers(self, report: Report) -> list[int]:
         """The line of each layer."""
@@ -282,9 +285,24 @@ def _written(report: Report, form: str) -> str:
     return text + (footer(report, form) if form in COMMENTS else "")
 
 
+def _completions() -> list[tuple[str, str]]:
+    """Words to complete: types of Caffe, fields by their message, calls of the Builder."""
+    from layerscope.builder.calls import blocks, calls
+    from layerscope.formats.caffe.fields import LAYER, MESSAGES, NET
+    from layerscope.formats.caffe.names import WORDS
+
+    messages = {"": NET, "layer": LAYER | MESSAGES.keys(), **MESSAGES}
+    return [
+        *((word, "type") for word in WORDS),
+        *((name, "call") for name in sorted({*calls(), *blocks()})),
+        *((field, name) for name, fields in messages.items() for field in sorted(fields)),
+    ]
+
+
 LISTS: Mapping[str, Callable[[], list[tuple[str, str]]]] = {
     "zoo": lambda: [(name, describe(name)) for name in NAMES],
     "conventions": lambda: [(name, convention(name).says) for name in CONVENTIONS],
+    "completions": _completions,
     "formats": lambda: [(", ".join(kind.suffixes), kind.says) for kind in FORMATS],
     "notations": lambda: [
         *((name, kind.says) for name, kind in NOTATIONS.items()),
