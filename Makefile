@@ -14,6 +14,9 @@
 # make run            print the layers of vgg16 (NET=resnet50 for another network)
 # make page           build the report page: needs Node 20 and npm
 # make test-page      the report page in Chromium: needs Node 20, npm and /usr/bin/chromium
+# make site           build the static site with the editor into build/site; downloads a wheel
+# make test-site      the static site in Chromium and in Node: ten minutes on two cores
+# make bench-site     start and later analyses of the static site: medians of five
 # make bench-page     speed of the report page in Chromium
 # make bench          speed and start-up time
 # make bench-all      layerscope and every peer in one run, into docs/performance.md: an hour
@@ -37,7 +40,7 @@ ARGS ?=
 # Tests of one file share cached reports, so a file runs in one worker.
 PARALLEL := -n $(WORKERS) --dist loadfile
 
-.PHONY: setup run test test-lower test-documents test-models test-torch check bench bench-measure fuzz fuzz-planted goldens docs test-zoo test-peers test-wild test-threads test-signals test-sweep bench-torch bench-all page test-page bench-page clean
+.PHONY: setup run test test-lower test-documents test-models test-torch check bench bench-measure fuzz fuzz-planted goldens docs test-zoo test-peers test-wild test-threads test-signals test-sweep bench-torch bench-all page test-page bench-page site test-site bench-site clean
 
 setup: $(VENV)/base
 
@@ -169,7 +172,7 @@ $(VENV)/fuzz: $(VENV)/dev
 	$(PIP) install atheris
 	@touch $@
 
-TARGETS ?= prototxt protobuf onnx mat5 safetensors pickle zip pt2 run_json hf_config numbers budget times document audit
+TARGETS ?= prototxt protobuf onnx mat5 safetensors pickle zip pt2 run_json hf_config numbers budget times document audit builder
 
 # Two at a time; what a target printed is .fuzz/TARGET.log, what it found .fuzz/TARGET-crash-….
 fuzz: $(VENV)/fuzz
@@ -208,6 +211,24 @@ test-page: $(PAGE) $(VENV)/base
 bench-page: $(PAGE) $(VENV)/base
 	PYTHON=$(abspath $(BIN)/python) $(NPM) run bench
 
+# The site runs the package in the browser: Pyodide from npm, our sources, msgspec's wheel.
+SITE := build/site
+SITE_FILES := page/site.html page/site_assets.py page/wheels.txt $(wildcard page/*.ts) \
+  $(shell find page/src -type f) $(shell find src/layerscope -name '*.py')
+
+site: $(SITE)/sw.js
+
+$(SITE)/sw.js: page/node_modules/done $(VENV)/base $(SITE_FILES)
+	@mkdir -p build
+	$(NPM) run build-site
+	$(BIN)/python page/site_assets.py $(SITE)
+
+test-site: $(SITE)/sw.js $(VENV)/dev
+	PYTHON=$(abspath $(BIN)/python) $(NPM) run test-site
+
+bench-site: $(SITE)/sw.js
+	PYTHON=$(abspath $(BIN)/python) $(NPM) run bench-site
+
 clean:
-	rm -rf page/node_modules page/.cache src/layerscope/web
+	rm -rf page/node_modules page/.cache src/layerscope/web build
 	rm -rf $(VENV) $(WILD) $(ONNX_TOOL) .sweep .mypy_cache .ruff_cache .pytest_cache .hypothesis .fuzz

@@ -121,6 +121,13 @@ export class Store {
     }
   }
 
+  /** Runs every listener of the report and convention, after more data has arrived. */
+  refresh(): void {
+    this.heatScale = null;
+    const changed = new Set<Key>(["convention"]);
+    for (const listener of [...this.listeners]) if (listener.keys.includes("convention") || listener.keys.includes("report")) listener.run(changed);
+  }
+
   on(keys: readonly Key[], run: Listener["run"]): () => void {
     const listener = { keys, run };
     this.listeners.push(listener);

@@ -23,6 +23,16 @@ LayerscopeError                 3
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple, Self
+
+
+class TextSpan(NamedTuple):
+    """Where the value of an error is in its text, from 1, and a text that would mend it."""
+
+    line: int
+    column: int
+    length: int = 0
+    fix: str | None = None
 
 
 class LayerscopeError(Exception):
@@ -64,7 +74,16 @@ class InputError(LayerscopeError):
 
 
 class FormatError(InputError):
-    """An invalid file: `file:line:column: found, expected`."""
+    """An invalid file: `file:line:column: found, expected`; in a text, `span` is the value."""
+
+    span: TextSpan | None = None
+
+    @classmethod
+    def at(cls, name: str, span: TextSpan, what: str) -> Self:
+        """The error of a value of a text with that name."""
+        error = cls(f"{name}:{span.line}:{span.column}: {what}")
+        error.span = span
+        return error
 
 
 class NoTable(FormatError):
@@ -77,6 +96,8 @@ class GraphError(InputError):
 
 class ShapeError(InputError):
     """Shapes that do not agree, or a window that does not fit its input."""
+
+    node = ""  # its name, where the shapes are those of a node
 
 
 class ModelError(InputError):

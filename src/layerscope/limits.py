@@ -86,6 +86,10 @@ DOCUMENT_ROWS = Limit(
     "ten seconds; a large network has a thousand",
     "give a part of it",
 )
+CALLS_BYTES = Limit(
+    "CALLS_BYTES", 1 << 24, "bytes of Builder calls", "a network of ten thousand layers has 1 MB"
+)
+BRACKETS = Limit("BRACKETS", 16, "brackets in each other", "the arguments of a call need four")
 PRINT_DEPTH = Limit("PRINT_DEPTH", 200, "modules in each other in a print", "models have some ten")
 PRINTED_MODULES = Limit(
     "PRINTED_MODULES", 100_000, "modules in a print", "five seconds; a large model has ten thousand"

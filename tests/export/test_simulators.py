@@ -69,7 +69,9 @@ def test_goldens(name: str, form: str, golden: Golden) -> None:
 
 
 def test_every_target_is_tested() -> None:
-    assert set(TARGETS) == {*WRITERS, "svg", "model-explorer"}  # tests/plot, test_model_explorer
+    assert set(TARGETS) == {
+        *WRITERS, "svg", "model-explorer", "builder",
+    }  # fmt: skip  # tests/plot, test_model_explorer, tests/formats/test_builder_text
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -136,10 +136,16 @@ TABLE = """
 | pool1 | max pool | 2x2 | 6x12x12 | 0 |
 | fc | fully connected | | 10 | 8,650 |
 """
+CALLS = """data = input("data", (1, 1, 28, 28))
+x = conv(data, 6, 5, name="conv1")
+x = max_pool(x, 2, name="pool1")
+x = linear(x, 10, flatten=True, name="fc")
+"""
 FORMS = {
     "zoo name": Form(lambda folder: "lenet5"),
     "zoo name, other spelling": Form(lambda folder: "LeNet_5"),
     "prototxt": Form(text("net.prototxt", LENET)),
+    "builder": Form(text("net.builder", CALLS)),
     "caffemodel": Form(data("net.caffemodel", wire.lenet())),
     "mat": Form(lambda folder: matfiles.write(folder / "net.mat", {"net": patch32()})),
     "onnx": Form(onnx_file),

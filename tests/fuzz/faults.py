@@ -33,6 +33,20 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
             "return ESCAPED_LETTERS.get(letter, letter)", "return ESCAPED_LETTERS[letter]",
         ),
     ),
+    "builder": (
+        Fault(
+            "a variable that is not there", "formats/builder_calls.py",
+            "        found = self.tensors.get(name)\n", "        found = self.tensors[name]\n",
+        ),
+        Fault(
+            "a value of another type", "formats/builder_calls.py",
+            "        if not parameter.accepts(value):\n", "        if False:\n",
+        ),
+        Fault(
+            "an argument that is missing", "formats/builder_calls.py",
+            "        if missing:\n", "        if False:\n",
+        ),
+    ),
     "protobuf": (
         Fault(
             "packed floats that end inside a number", "codecs/protobuf.py",

@@ -13,6 +13,7 @@ from pathlib import Path
 from pickle import dumps
 
 from layerscope.api.networks import analyze
+from layerscope.export import builder
 from layerscope.formats.caffe.names import NUMBERED, WORDS
 from layerscope.notations import write as write_notation
 from tests.codecs import wire
@@ -284,11 +285,16 @@ def _written(write: Callable[[Path], object]) -> bytes:
         return path.read_bytes()
 
 
+def builder_calls() -> dict[str, bytes]:
+    """Networks as Builder calls."""
+    return {name: builder.write(analyze(name)).encode() for name in ("lenet5", "squeezenet1_1")}
+
+
 SEEDS: dict[str, Callable[[], dict[str, bytes]]] = {
     "prototxt": texts, "protobuf": messages, "onnx": models, "mat5": matlab, "safetensors": arrays,
     "pickle": pickles, "zip": archives, "pt2": programs, "run_json": runs, "hf_config": configs,
     "numbers": numbers, "budget": budgets, "times": times,
-    "document": notes, "audit": documents,
+    "document": notes, "audit": documents, "builder": builder_calls,
 }  # fmt: skip
 
 

@@ -29,7 +29,14 @@ from layerscope.documents.reader import BREAK
 from layerscope.documents.reader import load as load_text
 from layerscope.errors import LayerscopeError
 from layerscope.export import report_file, run_json
-from layerscope.formats import DEFAULTS, ReadOptions, document, documents, matconvnet
+from layerscope.formats import (
+    DEFAULTS,
+    ReadOptions,
+    builder_text,
+    document,
+    documents,
+    matconvnet,
+)
 from layerscope.formats import onnx as onnx_format
 from layerscope.formats.caffe import caffemodel, prototxt
 from layerscope.formats.torch import pt2
@@ -65,6 +72,12 @@ def fuzz_prototxt(data: bytes) -> None:
     """Read the bytes as a .prototxt."""
     prototxt.recognise(data)
     _read(data, ".prototxt", lambda path: analyze(prototxt.read(path, DEFAULTS)))
+
+
+def fuzz_builder(data: bytes) -> None:
+    """Read the bytes as Builder calls."""
+    builder_text.recognise(data)
+    _read(data, ".builder", lambda path: analyze(builder_text.read(path, DEFAULTS)))
 
 
 def fuzz_onnx(data: bytes) -> None:
@@ -354,4 +367,5 @@ TARGETS = {
     "safetensors": fuzz_safetensors, "pickle": fuzz_pickle, "zip": fuzz_zip, "pt2": fuzz_pt2,
     "run_json": fuzz_run_json, "hf_config": fuzz_hf_config, "numbers": fuzz_numbers,
     "budget": fuzz_budget, "times": fuzz_times, "document": fuzz_document, "audit": fuzz_audit,
+    "builder": fuzz_builder,
 }  # fmt: skip

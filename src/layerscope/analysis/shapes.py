@@ -125,7 +125,9 @@ def _call(graph: Graph, node: Node, given: Tensors, notes: dict[str, str]) -> Ca
     try:
         call = infer_call(node.op, node.attributes, shapes)
     except ShapeError as error:
-        raise ShapeError(f"{_where(graph, node)}: {error}") from None
+        located = ShapeError(f"{_where(graph, node)}: {error}")
+        located.node = node.name
+        raise located from None
     if len(call.outputs) != len(node.outputs):
         raise ShapeError(
             f"{_where(graph, node)}: {node.op} has {len(call.outputs)} outputs, "

@@ -121,6 +121,11 @@ class Assembly:
         self._nodes.append(node)
         return names
 
+    @property
+    def last_node(self) -> Node:
+        """The node that was added last."""
+        return self._nodes[-1]
+
     def _fresh(self, op: str) -> str:
         key = self._prefix + op
         count = self._counts.get(key, 0) + 1

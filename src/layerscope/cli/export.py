@@ -30,6 +30,7 @@ PICTURES = ("dot", "svg")  # targets that draw every layer
 ALL_TARGETS = (*TARGETS, *BINARY, *TABLES)
 BY_SUFFIX = {suffix: form for suffix, form in SUFFIXES.items() if form in TABLES} | {
     ".dot": "dot", ".gv": "dot", ".onnx": "onnx", ".svg": "svg",
+    ".builder": "builder",
 }  # fmt: skip
 
 EXAMPLES = """\b
@@ -163,7 +164,7 @@ def _warnings(report: Report, target: str) -> list[str]:
 
     if target not in TARGETS or target in PICTURES:
         return []
-    line = left_out(report) if target != "model-explorer" else ""
+    line = left_out(report) if target not in ("model-explorer", "builder") else ""
     lines = [line] if line else []
     if target not in COMMENTS and report.coverage.unknown:
         lines.append(str(report.coverage))

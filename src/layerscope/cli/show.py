@@ -49,6 +49,7 @@ Examples:
 NET is a zoo name, or a file:
   layerscope show train_val.prototxt --phase train --as netscope
   layerscope show net.caffemodel
+  layerscope show net.builder                      # export NET --to builder
   layerscope show imagenet-vgg-f.mat
   layerscope show model.onnx --input images=1x3x640x640
   layerscope show model.onnx --dim batch=4 --dim sequence=128

@@ -37,6 +37,13 @@ ESCAPED_LETTERS = {
 class UnknownWord(FormatError):
     """A word that is not in an enumeration; another version of the format may have it."""
 
+    @classmethod
+    def like(cls, error: FormatError) -> UnknownWord:
+        """The same text and position as another error."""
+        same = cls(str(error))
+        same.span = error.span
+        return same
+
 
 class Locator(Protocol):
     """Turns offsets of the input into lines, positions and errors."""
@@ -50,8 +57,8 @@ class Locator(Protocol):
     def position(self, at: int) -> str:
         """An offset as `line 3`, or in binary data as `byte 17`."""
 
-    def error(self, at: int, what: str) -> FormatError:
-        """An error to raise, with the position of an offset."""
+    def error(self, at: int, what: str, fix: str | None = None) -> FormatError:
+        """An error to raise, with the position of an offset; `fix` would mend a text there."""
 
 
 class Scalar(Struct, frozen=True, gc=False):
@@ -106,10 +113,14 @@ class Message:
         """Add one value of a field."""
         self.fields.setdefault(name, []).append(value)
 
-    def error(self, what: str, name: str = "") -> FormatError:
-        """An error to raise, at the message or at the last value of a field."""
-        at = self.fields[name][-1].at if name in self.fields else self.at
-        return self.locator.error(at, what)
+    def error(
+        self, what: str, name: str = "", number: int = -1, fix: str | None = None
+    ) -> FormatError:
+        """An error to raise, at the message or at a value of a field, the last unless numbered."""
+        values = self.fields.get(name)
+        if values is None:
+            return self.locator.error(self.at, what)
+        return self.locator.error(values[number].at, what, fix)
 
     # -- messages
 
@@ -187,7 +198,7 @@ class Message:
             number = int(value.text)
             if number < len(words) and words[number]:
                 return words[number]
-        raise UnknownWord(str(self._wrong(name, value, " or ".join(filter(None, words)))))
+        raise UnknownWord.like(self._wrong(name, value, " or ".join(filter(None, words))))
 
     def _wrong(self, name: str, value: Scalar, wanted: str) -> FormatError:
         shown = value.text if len(value.text) <= 60 else value.text[:60] + "…"

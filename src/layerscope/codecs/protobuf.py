@@ -1,4 +1,4 @@
-"""Protobuf's wire format, read field by field from memory-mapped bytes without copying payloads."""
+"""Protobuf's wire format, read field by field from mapped bytes without copying payloads."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from layerscope.codecs import seeking
 from layerscope.errors import FormatError
 
 # Wire types. LEN is length-delimited: strings, bytes, messages, packed scalars.
@@ -27,14 +28,16 @@ class Wire:
 
     __slots__ = ("_release_at", "data", "left", "name", "size")
 
-    def __init__(self, data: bytes | mmap.mmap, name: str, most: int = MOST_FIELDS) -> None:
+    def __init__(
+        self, data: bytes | mmap.mmap | seeking.SeekedBytes, name: str, most: int = MOST_FIELDS
+    ) -> None:
         self.data = data
         self.name = name
         self.size = len(data)
         self.left = most
         self._release_at = RELEASE_BYTES
 
-    def error(self, at: int, what: str) -> FormatError:
+    def error(self, at: int, what: str, fix: str | None = None) -> FormatError:
         """An error to raise, with a byte offset."""
         return FormatError(f"{self.name}: byte {at}: {what}")
 
@@ -197,11 +200,14 @@ def signed(value: int) -> int:
 
 @contextmanager
 def mapped(path: str) -> Iterator[Wire]:
-    """A memory-mapped file as one message."""
+    """A file as one message, memory-mapped where that does not copy it."""
     try:
         with open(path, "rb") as file:
             if not os.fstat(file.fileno()).st_size:  # which cannot be mapped
                 yield Wire(b"", path)
+                return
+            if seeking.SEEKS:
+                yield Wire(seeking.SeekedBytes(file), path)
                 return
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
                 yield Wire(data, path)

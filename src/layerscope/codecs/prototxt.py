@@ -14,7 +14,7 @@ from mmap import mmap
 from msgspec import Struct
 
 from layerscope.codecs.message import Kind, Message, Scalar, unescape
-from layerscope.errors import FormatError
+from layerscope.errors import FormatError, TextSpan
 
 MOST_DEPTH = 100
 MOST_VALUES = 1_000_000  # some hundred MB; large networks have a hundred thousand
@@ -34,6 +34,7 @@ SCALAR = re.compile(
     rb"|(?P<word>-?\s*+[A-Za-z_][\w.\-]*+))",
     re.DOTALL,
 )  # fmt: skip
+TOKEN = re.compile(STRING + rb"|[+\-]?[\w.]++", re.DOTALL)
 JOINED = re.compile(SPACE + STRING, re.DOTALL)
 LISTED = re.compile(BLANK + rb"(?:(?P<close>\])|(?P<open>[{<])|(?P<scalar>(?=[\"'\w.+\-])))")
 # Placeholders of templates: $HEIGHT$, ${HEIGHT}, @HEIGHT@, %(height)d, %d.
@@ -77,9 +78,20 @@ class Text:
         """An offset as `line 3`."""
         return f"line {self.line(at)}"
 
-    def error(self, at: int, what: str) -> FormatError:
-        """An error to raise, with line and column of an offset."""
-        return FormatError(f"{self.name}:{self.line(at)}:{self.column(at)}: {what}")
+    def error(self, at: int, what: str, fix: str | None = None) -> FormatError:
+        """An error to raise, with line and column of an offset; `fix` replaces its token."""
+        return FormatError.at(self.name, self.span(at, fix), what)
+
+    def span(self, at: int, fix: str | None = None) -> TextSpan:
+        """Line, column and length of the token at an offset."""
+        token = TOKEN.match(self.data, at)
+        length = len(token[0].decode("utf-8", "replace")) if token else 0
+        return TextSpan(self.line(at), self.column(at), length, fix)
+
+    def name_before(self, at: int, name: str) -> int:
+        """The offset of the name of the field whose value is at an offset."""
+        found = self.data.rfind(name.encode(), 0, at)
+        return found if found >= 0 else at
 
     def unexpected(self, at: int, wanted: str) -> FormatError:
         """An error at the first token from an offset on."""

@@ -41,6 +41,11 @@ TARGETS = {
         "write",
         "node data for Google's Model Explorer: a figure of every node of an ONNX or PyTorch graph",
     ),
+    "builder": (
+        "builder",
+        "write",
+        "Builder calls, one per line, which every command reads (FILE.builder)",
+    ),
 }
 # targets that are written to a file only -> description
 BINARY = {"onnx": "an ONNX model with random weights that engines can run; needs -o FILE"}

@@ -22,6 +22,7 @@ COMMENTS = {
     "matconvnet.dag.dot": "// ",
     "timeloop": "# ",
     "zigzag": "# ",
+    "builder": "# ",
 }
 WITH_FINDINGS = ("text", "markdown", "html")
 MARKDOWN = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from importlib import import_module
 
 from layerscope.conventions import CONVENTIONS
@@ -28,9 +29,11 @@ from layerscope.report.types import Report
 MOST_EXPORTED = 1000  # layers of a network whose table the page has as csv, Markdown and LaTeX
 
 
-def page_report(report: Report, outlined: Outline) -> PageReport:
-    """One network of a page, with the figures of every convention."""
-    full = document(report, conventions=CONVENTIONS)
+def page_report(
+    report: Report, outlined: Outline, conventions: Sequence[str] = CONVENTIONS
+) -> PageReport:
+    """One network of a page, with the figures of every convention, or of some without exports."""
+    full = document(report, conventions=conventions)
     assert full.stamp is not None
     numbers = {tensor.name: n for n, tensor in enumerate(full.tensors)}
     coverage = full.coverage
@@ -59,7 +62,7 @@ def page_report(report: Report, outlined: Outline) -> PageReport:
         stored=full.stored,
         language=full.language,
         facts=_facts(report),
-        exports=_exports(report),
+        exports=_exports(report) if conventions is CONVENTIONS else {},
     )  # fmt: skip
 
 

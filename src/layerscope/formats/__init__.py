@@ -44,6 +44,7 @@ class ReadOptions(Struct, frozen=True):
 
 FORMATS = (
     Format("caffe", "caffe.prototxt", (".prototxt", ".prototext", ".pbtxt"), "Caffe's text"),
+    Format("builder", "builder_text", (".builder",), "Builder calls"),
     Format("caffemodel", "caffe.caffemodel", (".caffemodel",), "Caffe's weights"),
     Format("matconvnet", "matconvnet", (".mat",), "MatConvNet's networks"),
     Format("onnx", "onnx", (".onnx",), "ONNX models", binds=True),

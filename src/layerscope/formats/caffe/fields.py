@@ -273,3 +273,14 @@ def _within(
                     yield f"{name}.{own}", inner[0]
                 elif own in WITHIN:
                     yield from _within(f"{name}.{own}", inner, WITHIN[own])
+
+
+def close_field(path: str) -> str | None:
+    """The field of Caffe that `settings.field` may be a misspelling of."""
+    from difflib import get_close_matches
+
+    outer, _, field = path.rpartition(".")
+    inside = (
+        MESSAGES.get(outer.rpartition(".")[2], frozenset()) if outer else MESSAGES.keys() | LAYER
+    )
+    return next(iter(get_close_matches(field[:100], sorted(inside), n=1, cutoff=0.7)), None)

@@ -87,9 +87,17 @@ class CaffeLayer:
                 return self.message.message(name)
         return self.message.message(names[0])
 
-    def error(self, what: str, message: Message | None = None, field: str = "") -> FormatError:
-        """An error to raise, with the layer's name and the position of a field."""
-        return (message or self.message).error(f"{self.name[:100]}: {what}", field)
+    def error(
+        self,
+        what: str,
+        message: Message | None = None,
+        field: str = "",
+        number: int = -1,
+        fix: str | None = None,
+    ) -> FormatError:
+        """An error to raise, with the layer's name and the position of a value of a field."""
+        found = message or self.message
+        return found.error(f"{self.name[:100]}: {what}", field, number, fix)
 
     def positive(self, message: Message, field: str, default: int | None = None) -> int:
         """An integer from 1 to Caffe's largest size; required where there is no default."""
@@ -101,12 +109,15 @@ class CaffeLayer:
         self.need_size(message, field, value)
         return value
 
-    def need_size(self, message: Message, field: str, value: int, least: int = 1) -> None:
+    def need_size(
+        self, message: Message, field: str, value: int, least: int = 1, number: int = -1
+    ) -> None:
         """Raise where a size is below `least` or above Caffe's largest size."""
         if value < least:
-            raise self.error(f"{field} {value}, expected at least {least}", message, field)
+            what = f"{field} {value}, expected at least {least}"
+            raise self.error(what, message, field, number, str(least))
         if value > MOST:
-            raise self.error(f"{field} {value}, expected at most {MOST}", message, field)
+            raise self.error(f"{field} {value}, expected at most {MOST}", message, field, number)
 
     def add(
         self,

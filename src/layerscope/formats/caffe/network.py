@@ -24,6 +24,7 @@ from layerscope.formats import ReadOptions
 from layerscope.formats.caffe.blobs import Blob, assign_blobs, blobs_of, names_text
 from layerscope.formats.caffe.fields import (
     NamedValue,
+    close_field,
     unknown_fields,
     unknown_of_net,
     unknown_of_source,
@@ -176,7 +177,7 @@ class CaffeReader:
         elif not bottoms and kind not in SINKS:
             self._data(layer, replace(source, name=own_name))
         else:
-            layer.bottoms = tuple(self._read(layer, blob, len(bottoms)) for blob in bottoms)
+            layer.bottoms = tuple(self._read(layer, bottoms, n) for n in range(len(bottoms)))
             layer.bottoms = tuple(tensor for tensor in layer.bottoms if tensor)
             if kind in SINKS:
                 self.silenced.update(layer.bottoms)
@@ -210,20 +211,30 @@ class CaffeReader:
         self.names[f"{name}#{count}"] = 1
         return f"{name}#{count}"
 
-    def _read(self, layer: CaffeLayer, blob: str, count: int) -> str:
+    def _read(self, layer: CaffeLayer, bottoms: Sequence[str], number: int) -> str:
         """The tensor of a bottom; "" where it is left out."""
+        blob, count = bottoms[number], len(bottoms)
         tensor = self.tensor_of.get(blob)
         if tensor is not None:
             return tensor
         if not self.options.keep_going:
-            raise layer.error(self._missing(blob), field="bottom")
+            near = self._near(blob)
+            fix = None if near is None else f'"{near}"'
+            raise layer.error(self._missing(blob, near), None, "bottom", number, fix)
         self.notes.append(f"left out: {layer.name} reads {blob!r}, which nothing produces")
         if count == 1:
             self._declare(blob, None, replace(layer.source, op="missing", name=""))
             return self.tensor_of[blob]
         return ""
 
-    def _missing(self, blob: str) -> str:
+    def _near(self, blob: str) -> str | None:
+        """The blob with a name close to that of a missing one."""
+        from difflib import get_close_matches
+
+        names = [name for name in islice(self.tensor_of, 1000) if len(name) <= MOST_COMPARED]
+        return next(iter(get_close_matches(blob[:MOST_COMPARED], names, n=1, cutoff=0.6)), None)
+
+    def _missing(self, blob: str, near: str | None) -> str:
         """The message for a bottom that nothing produces, with the phase or name to try."""
         shown = repr(blob[:60])
         what = f"reads {shown}, which no layer before it produces"
@@ -231,11 +242,7 @@ class CaffeReader:
         if blob in self.left_out:
             producer = self.left_out[blob][:60]
             return f"{what} in phase {self.options.phase}; {producer} does in --phase {other}"
-        from difflib import get_close_matches
-
-        names = [name for name in islice(self.tensor_of, 1000) if len(name) <= MOST_COMPARED]
-        close = get_close_matches(blob[:MOST_COMPARED], names, n=1, cutoff=0.6)
-        meant = f"; did you mean {close[0]!r}?" if close else ""
+        meant = f"; did you mean {near!r}?" if near is not None else ""
         return f"{what}{meant} (--keep-going reads on)"
 
     def _need_new(self, layer: CaffeLayer, top: str) -> None:
@@ -317,7 +324,10 @@ class CaffeReader:
         """Note the fields of a layer that Caffe does not have; returns the first, or ""."""
         first = ""
         for field, value in islice(found, MOST_NOTES):
-            what = f"{field[:100]} ({self.net.locator.position(value.at)}) is no field of Caffe"
+            near = close_field(field)
+            meant = f"; did you mean {near}?" if near else ""
+            where = self.net.locator.position(value.at)
+            what = f"{field[:100]} ({where}) is no field of Caffe{meant}"
             self.notes.append(f"{layer.name[:60]} is unknown: {what}")
             first = first or what
         return first

@@ -8,6 +8,7 @@ from os.path import getsize
 
 from layerscope.codecs.message import Message
 from layerscope.codecs.prototxt import parse
+from layerscope.codecs.seeking import SEEKS
 from layerscope.errors import FormatError
 from layerscope.formats import ReadOptions
 from layerscope.formats.caffe.caffemodel import stored_blobs
@@ -35,7 +36,7 @@ def message(path: str) -> Message:
     """The fields of a prototxt without its weights."""
     try:
         with open(path, "rb") as file:
-            if getsize(path) < MAPPED_BYTES:
+            if SEEKS or getsize(path) < MAPPED_BYTES:
                 return parse(file.read(), path, BLOBS)
             return parse(mmap(file.fileno(), 0, access=ACCESS_READ), path, BLOBS)
     except (OSError, ValueError) as error:

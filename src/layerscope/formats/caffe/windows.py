@@ -64,8 +64,9 @@ def _per_axis(
         values *= rank
     if len(values) != rank:
         raise layer.error(f"{len(values)} times {name} for {rank} spatial axes", param, name)
-    for value in values:
-        layer.need_size(param, name, value, LEAST[word])
+    for number, value in enumerate(values):
+        several = len(param.fields.get(name, ())) > 1
+        layer.need_size(param, name, value, LEAST[word], number if several else -1)
     return tuple(values)
 
 
@@ -111,4 +112,4 @@ def _pads(layer: CaffeLayer, param: Message, rank: int) -> at.Pads | at.Same:
 
 def _unknown(layer: CaffeLayer, param: Message, what: str) -> UnknownWord:
     """An error that makes the layer unknown: a fork may give the value a meaning."""
-    return UnknownWord(str(layer.error(what, param)))
+    return UnknownWord.like(layer.error(what, param))

@@ -1,0 +1,103 @@
+// The bar of the site: presets, options, convention, downloads, link and theme.
+
+import { conventionMenu } from "../conventions";
+import { h, icon } from "../dom";
+import { saveBlob, saveText } from "../files";
+import { logo } from "../header";
+import { menu, type Entry } from "../menu";
+import type { Pane, Store } from "../store";
+import { chooseTheme } from "../theme";
+import type { Answer, Options } from "./protocol";
+
+const DTYPES = ["", "fp32", "fp16", "bf16", "fp8", "int8", "int4"];
+const SUFFIXES: Record<string, string> = { json: "json", markdown: "md", latex: "tex", html: "html", text: "txt", dot: "dot", svg: "svg", zigzag: "yaml", timeloop: "yaml", builder: "builder", scalesim: "csv", "scalesim.gemm": "csv", "model-explorer": "json" };
+const DOWN = "M8 2v8M4.5 7 8 10.5 11.5 7M2.5 13.5h11";
+const THEME = "M8 2a6 6 0 1 0 0 12V2z";
+
+export interface BarEvents {
+  options(): void;
+  zoo(name: string): void;
+  file(file: File): void;
+  write(form: string): Promise<Answer>;
+  share(): Promise<string>;
+  store(): Store | null;
+  pane(): Pane | null;
+}
+
+export class Bar {
+  private readonly zoo = h("select", { "aria-label": "network of the zoo" }, h("option", { value: "" }, "own text"));
+  private readonly input = h("input", { "aria-label": "input shape", placeholder: "own", spellcheck: "false", autocomplete: "off" });
+  private readonly batch = h("input", { "aria-label": "batch size", class: "number", placeholder: "own", inputmode: "numeric", autocomplete: "off" });
+  private readonly dtype = h("select", { "aria-label": "dtype" }, ...DTYPES.map((name) => h("option", { value: name }, name === "" ? "own" : name)));
+  private readonly convention = h("div", {});
+  private forms: [string, string][] = [];
+
+  constructor(host: HTMLElement, private readonly events: BarEvents) {
+    const field = (label: string, control: HTMLElement): HTMLElement => h("label", { class: "field" }, h("span", {}, label), control);
+    const file = h("input", { type: "file", hidden: true, "aria-label": "open a file" });
+    const open = h("button", { class: "ctl", type: "button" }, "Open");
+    const share = h("button", { class: "ctl", type: "button" }, "Share link");
+    const theme = h("button", { class: "ctl icon", type: "button", "aria-label": "light or dark", title: "light or dark (t)" }, icon(THEME, 15));
+    const save = menu([icon(DOWN), h("span", {}, "Download")], "download", () => this.entries(), { kind: "tall" });
+    open.addEventListener("click", () => file.click());
+    file.addEventListener("change", () => {
+      if (file.files?.[0] !== undefined) events.file(file.files[0]);
+      file.value = "";
+    });
+    share.addEventListener("click", () => void events.share().then(async (address) => {
+      await navigator.clipboard.writeText(address).catch(() => undefined);
+      share.textContent = "Link copied";
+      setTimeout(() => (share.textContent = "Share link"), 1500);
+    }));
+    theme.addEventListener("click", () => {
+      const store = events.store();
+      if (store !== null) chooseTheme(store, store.state.theme === "light" ? "dark" : "light");
+    });
+    this.zoo.addEventListener("change", () => {
+      if (this.zoo.value === "") return;
+      this.set({ input: "", batch: "", dtype: this.dtype.value });
+      events.zoo(this.zoo.value);
+    });
+    for (const control of [this.input, this.batch, this.dtype]) control.addEventListener("change", () => events.options());
+    host.replaceChildren(
+      h("div", { class: "brand" }, logo(), h("span", {}, "layerscope")), field("zoo", this.zoo), field("input", this.input), field("batch", this.batch), field("dtype", this.dtype),
+      h("div", { class: "grow" }), this.convention, open, file, save.element, share, theme);
+  }
+
+  options(): Options {
+    const batch = this.batch.value.trim();
+    return { input: this.input.value.trim().replaceAll("×", "x"), batch: /^\d{1,18}$/.test(batch) ? Number(batch) : null, dtype: this.dtype.value };
+  }
+
+  set(values: { input: string; batch: string; dtype: string }): void {
+    this.input.value = values.input;
+    this.batch.value = values.batch;
+    this.dtype.value = DTYPES.includes(values.dtype) ? values.dtype : "";
+  }
+
+  fill(what: "zoo" | "notations", names: [string, string][]): void {
+    if (what === "notations") this.forms = names;
+    else this.zoo.append(...names.map(([name, says]) => h("option", { value: name, title: says }, name)));
+  }
+
+  showZoo(name: string): void {
+    this.zoo.value = name;
+  }
+
+  /** Shows the conventions of another network. */
+  follow(store: Store): void {
+    this.convention.replaceChildren(conventionMenu(store));
+  }
+
+  private entries(): Entry[] {
+    const name = this.events.store()?.report.network ?? "network";
+    const pane = this.events.pane();
+    const pictures: Entry[] = pane?.png ? [{ label: "graph as PNG", run: () => void pane.png?.().then((blob) => saveBlob(blob, `${name}.png`)) }] : [];
+    return [...pictures, ...this.forms.map(([form]): Entry => ({
+      label: form,
+      run: () => void this.events.write(form).then((answer) => {
+        if (answer.text !== undefined) saveText(answer.text, `${name}.${SUFFIXES[form] ?? (/csv$/.test(form) ? "csv" : /latex$/.test(form) ? "tex" : "txt")}`, "text/plain");
+      }),
+    }))];
+  }
+}

@@ -1,0 +1,39 @@
+// What the page asks the worker, and what it answers: the JSON of layerscope.api.live.
+
+import type { PageData } from "../data";
+
+export interface Options {
+  input?: string;
+  batch?: number | null;
+  dtype?: string;
+}
+
+export interface Request {
+  what: "analyze" | "write" | "audit" | "builder" | "zoo" | "conventions" | "formats" | "notations" | "completions";
+  zoo?: string;
+  text?: string;
+  path?: string;
+  options?: Options;
+  form?: string;
+  conventions?: string[];
+}
+
+export interface Mark {
+  severity: "error" | "warning";
+  text: string;
+  /** From 1; 0 where the mark has no position. */
+  line: number;
+  column: number;
+  length: number;
+  fix: string | null;
+}
+
+export interface Answer {
+  error?: Mark;
+  page?: PageData;
+  format?: string;
+  lines?: number[];
+  marks?: Mark[];
+  text?: string;
+  names?: [string, string][];
+}
