@@ -17,11 +17,12 @@ class ConfigValues:
     def __init__(self, values: Mapping[str, object], where: str, model_type: str) -> None:
         self.model_type = model_type
         self.where = where
-        self._values = {**defaults().get(model_type, {}), **values}
+        self._given = dict(values)
+        self._defaults = defaults().get(model_type, {})
 
     def value(self, name: str) -> object:
         """The value as it is in the file, else its default, else None."""
-        return self._values.get(name)
+        return self._given[name] if name in self._given else self._defaults.get(name)
 
     def part(self, name: str, model_type: str) -> ConfigValues:
         """A nested configuration."""
@@ -33,7 +34,7 @@ class ConfigValues:
 
     def with_value(self, name: str, value: object) -> ConfigValues:
         """The same configuration with another value."""
-        return ConfigValues({**self._values, name: value}, self.where, self.model_type)
+        return ConfigValues({**self._given, name: value}, self.where, self.model_type)
 
     def size(self, *names: str, otherwise: int | None = None) -> int:
         """The first of these values that is given, a whole number from 1; else `otherwise`."""
@@ -44,7 +45,8 @@ class ConfigValues:
 
     def count(self, *names: str, otherwise: int | None = None) -> int:
         """The first of these values that is given, a whole number from 0; else `otherwise`."""
-        for name in names:
+        # What the file gives precedes the default of another spelling.
+        for name in sorted(names, key=lambda each: self._given.get(each) is None):
             found = self.value(name)
             if found is None:
                 continue

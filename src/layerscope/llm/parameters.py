@@ -63,9 +63,10 @@ def predictor_params(model: LanguageModel) -> int:
     return sum(map(layer_params, model.predictors))
 
 
-def stored_buffers(model: LanguageModel) -> int:
+def stored_buffers(model: LanguageModel, predictors: bool = False) -> int:
     """Numbers that a checkpoint stores beside parameters."""
-    groups = (model.outer, *(layer.parts for layer in _layers(model)))
+    layers = (*_layers(model), *(model.predictors if predictors else ()))
+    groups = (model.outer, *(layer.parts for layer in layers))
     return sum(weights_count(parts.get(BUFFERS, {})) for parts in groups)
 
 

@@ -12,6 +12,7 @@ from layerscope.llm.families.shapes import (
     merged,
     norm,
     outer_parts,
+    with_predictor,
 )
 
 NORMS = ("input_layernorm", "post_attention_layernorm")
@@ -34,7 +35,10 @@ def describe(config: ConfigValues) -> LanguageModel:
     vocabulary = config.size("vocab_size")
     more = config.count("num_nextn_predict_layers", otherwise=0)
     layers = tuple(_layer(config, hidden, i) for i in range(number))
-    predictors = tuple(_predictor(config, hidden, number + i) for i in range(min(more, number)))
+    predictors = tuple(
+        with_predictor(_layer(config, hidden, number + i), hidden, vocabulary)
+        for i in range(min(more, number))
+    )
     return LanguageModel(
         model_type=config.model_type,
         hidden=hidden,
@@ -95,16 +99,3 @@ def _indexer(hidden: int, mixer: LatentAttention, rank: int) -> Weights:
         **norm("k_norm", mixer.index_dim, 2),
         **linear("weights_proj", mixer.index_heads, hidden),
     }
-
-
-def _predictor(config: ConfigValues, hidden: int, i: int) -> Layer:
-    """A layer of multi-token prediction: one more layer, with a projection and three norms."""
-    layer = _layer(config, hidden, i)
-    parts = {
-        **layer.parts,
-        "predictor": {
-            **linear("eh_proj", hidden, 2 * hidden),
-            **merged(*(norm(name, hidden) for name in ("enorm", "hnorm", "shared_head.norm"))),
-        },
-    }
-    return Layer(parts=parts, mixer=layer.mixer, experts=layer.experts)

@@ -111,8 +111,7 @@ def opt(config: ConfigValues) -> LanguageModel:
     if width == hidden:
         return model
     outer["projections"] = {"project_in": (hidden, width), "project_out": (width, hidden)}
-    narrow = _model(config, width, model.layers, outer)
-    return narrow
+    return _model(config, width, model.layers, outer)
 
 
 def bloom(config: ConfigValues) -> LanguageModel:

@@ -27,6 +27,7 @@ from layerscope.llm.families.shapes import (
     outer_parts,
     projections,
     stacked,
+    with_predictor,
 )
 
 ALWAYS = "always"  # a bias that no value of the configuration turns off
@@ -166,12 +167,16 @@ def describe(config: ConfigValues) -> LanguageModel:
     )  # fmt: skip
     if "head" in outer and has(config, form.head_bias):
         outer["head"] = linear("lm_head", vocabulary, hidden, True)
+    more = config.count("num_nextn_predict_layers", otherwise=0)
+    has_more = config.model_type == "glm4_moe" and number > 0
+    last = layers[-1:] * min(more, number) if has_more else ()
     return LanguageModel(
         model_type=config.model_type,
         hidden=hidden,
         layers=layers,
         vocabulary=vocabulary,
         outer=outer,
+        predictors=tuple(with_predictor(layer, hidden, vocabulary) for layer in last),
     )
 
 

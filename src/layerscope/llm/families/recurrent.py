@@ -20,7 +20,7 @@ def step_rank(config: ConfigValues, name: str, hidden: int) -> int:
 
 
 def mamba_weights(hidden: int, mixer: Recurrence, rank: int, biases: tuple[bool, bool]) -> Weights:
-    """The weights of a Mamba layer; `biases` are those of the projections and of the convolution."""
+    """The weights of a Mamba layer; `biases` are those of projections and of the convolution."""
     inner, state = mixer.state
     return {
         **linear("in_proj", 2 * inner, hidden, biases[0]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layerscope.llm.description import HeadAttention, LatentAttention, Parts, Weights
+from layerscope.llm.description import HeadAttention, LatentAttention, Layer, Parts, Weights
 
 NORM_NAMES = ("weight", "bias")
 
@@ -62,6 +62,21 @@ def feed_forward(hidden: int, inner: int, gated: bool = True, bias: bool = False
         **linear("up_proj", inner, hidden, bias),
         **linear("down_proj", hidden, inner, bias),
     }
+
+
+def with_predictor(layer: Layer, hidden: int, vocabulary: int) -> Layer:
+    """A layer of multi-token prediction, as checkpoints store it.
+
+    It is one more layer with a projection, three norms, and copies of the embedding and the head.
+    """
+    names = ("enorm", "hnorm", "shared_head.norm")
+    extra = {
+        **linear("eh_proj", hidden, 2 * hidden),
+        **merged(*(norm(name, hidden) for name in names)),
+    }
+    copies = {"embed_tokens": (vocabulary, hidden), "shared_head.head": (vocabulary, hidden)}
+    parts = {**layer.parts, "predictor": extra, "copies": copies}
+    return Layer(parts=parts, mixer=layer.mixer, experts=layer.experts)
 
 
 def stacked(weights: Weights, count: int) -> Weights:
