@@ -32,6 +32,7 @@ from layerscope.export import report_file, run_json
 from layerscope.formats import DEFAULTS, ReadOptions, document, documents, matconvnet
 from layerscope.formats import onnx as onnx_format
 from layerscope.formats.caffe import caffemodel, prototxt
+from layerscope.formats.config_file import read_config
 from layerscope.formats.torch import pt2
 from layerscope.formats.torch.checkpoints import safetensors, torch_save
 from layerscope.formats.torch.model_names import hugging_face
@@ -168,7 +169,7 @@ def fuzz_hf_config(data: bytes) -> None:
     """Read the bytes as a config.json, and work out the inputs of a model that has it."""
 
     def read(path: str) -> None:
-        settings = hugging_face._read(path)
+        settings = read_config(path)
         assert isinstance(settings["model_type"], str), "model_type"
         for main in ("pixel_values", "input_features", "input_values", "input_ids"):
             with contextlib.suppress(LayerscopeError):

@@ -1,4 +1,4 @@
-"""Descriptions of language models against the models that transformers builds from the same values."""
+"""Descriptions of language models against the models that transformers builds."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _small(transformers: Any, kind: str) -> Any:
     names = {each.name for each in dataclasses.fields(kind_of_config)}
     names |= {*getattr(kind_of_config, "attribute_map", {})}
     values = {name: value for name, value in SMALL.items() if name in names}
-    values.update({name: v for name, v in CHANGED.get(kind, {}).items()})
+    values.update(CHANGED.get(kind, {}))
     if kind == "gemma4_text":
         values["global_head_dim"] = SMALL["global_head_dim"]
     values = {name: value for name, value in values.items() if value is not None}
