@@ -39,6 +39,7 @@ from layerscope.formats import (
 )
 from layerscope.formats import onnx as onnx_format
 from layerscope.formats.caffe import caffemodel, prototxt
+from layerscope.formats.config_file import read_config
 from layerscope.formats.torch import pt2
 from layerscope.formats.torch.checkpoints import safetensors, torch_save
 from layerscope.formats.torch.model_names import hugging_face
@@ -181,7 +182,7 @@ def fuzz_hf_config(data: bytes) -> None:
     """Read the bytes as a config.json, and work out the inputs of a model that has it."""
 
     def read(path: str) -> None:
-        settings = hugging_face._read(path)
+        settings = read_config(path)
         assert isinstance(settings["model_type"], str), "model_type"
         for main in ("pixel_values", "input_features", "input_values", "input_ids"):
             with contextlib.suppress(LayerscopeError):

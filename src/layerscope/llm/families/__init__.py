@@ -1,0 +1,66 @@
+"""Families of language models, one file each: a configuration as layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from msgspec.structs import replace
+
+from layerscope.errors import UnknownName
+from layerscope.llm.config_values import ConfigValues
+from layerscope.llm.description import LanguageModel
+from layerscope.llm.families import (
+    deepseek,
+    encoder_decoder,
+    gemma4,
+    gpt,
+    hybrid,
+    llama,
+    llama4,
+    recurrent,
+)
+
+Family = Callable[[ConfigValues], LanguageModel]
+
+FAMILIES: dict[str, Family] = {
+    **dict.fromkeys(llama.FORMS, llama.describe),
+    **dict.fromkeys(deepseek.FORMS, deepseek.describe),
+    **gpt.FAMILY,
+    **hybrid.FAMILY,
+    **recurrent.FAMILY,
+    **encoder_decoder.FAMILY,
+    "gemma4_text": gemma4.describe,
+    "llama4_text": llama4.describe,
+}
+# Models of images and text by the model_type of their text part, where it is not given.
+TEXT_PARTS = {
+    "gemma3": "gemma3_text",
+    "gemma4": "gemma4_text",
+    "kimi_k25": "deepseek_v3",
+    "llama4": "llama4_text",
+    "llava": "llama",
+    "mistral3": "mistral",
+    "qwen3_5": "qwen3_5_text",
+    "qwen3_5_moe": "qwen3_5_moe_text",
+    "qwen3_vl": "qwen3_vl_text",
+    "qwen3_vl_moe": "qwen3_vl_moe_text",
+}
+TEXT_NOTE = "the text part alone: images are read by layers that are not counted here"
+
+
+def describe(values: Mapping[str, object], where: str = "configuration") -> LanguageModel:
+    """The layers that a configuration describes; of a model of images and text, its text part."""
+    kind = str(values.get("model_type", ""))
+    config = ConfigValues(values, where, kind)
+    if kind in TEXT_PARTS:
+        part = config.part("text_config", TEXT_PARTS[kind])
+        if part.value("tie_word_embeddings") is None or "tie_word_embeddings" in values:
+            part = part.with_value("tie_word_embeddings", config.value("tie_word_embeddings"))
+        return replace(_described(part), notes=(TEXT_NOTE,))
+    return _described(config)
+
+
+def _described(config: ConfigValues) -> LanguageModel:
+    if config.model_type not in FAMILIES:
+        raise UnknownName("model_type", config.model_type, FAMILIES)
+    return FAMILIES[config.model_type](config)

@@ -1,0 +1,47 @@
+"""Caches as vLLM allocates them: blocks of tokens, from a pool.
+
+A sequence takes whole blocks; those before its window are freed. In a hybrid, blocks of attention
+are as long as one recurrent state is large, and a state takes a block.
+"""
+
+from __future__ import annotations
+
+from layerscope.llm.block_formats import block_format
+from layerscope.llm.cache import (
+    CacheOptions,
+    LayerCache,
+    cross_bytes,
+    head_rows,
+    kind_of,
+    latent_rows,
+    state_numbers,
+)
+from layerscope.llm.description import HeadAttention, LatentAttention, Layer, Recurrence
+
+
+def blocks_of(attention: HeadAttention | LatentAttention, options: CacheOptions) -> int:
+    """Blocks of one sequence."""
+    blocks = -(-options.tokens // options.block)
+    if isinstance(attention, HeadAttention) and (attention.window or attention.chunk):
+        past = options.tokens - attention.window + 1
+        if attention.chunk:
+            past = options.tokens - options.tokens % attention.chunk
+        blocks -= max(past, 0) // options.block
+    return blocks
+
+
+def allocated(layer: Layer, options: CacheOptions) -> LayerCache:
+    """What vLLM allocates for a layer."""
+    mixer, kind = layer.mixer, kind_of(layer)
+    if mixer is None or kind == "shared":
+        return LayerCache(kind)
+    if isinstance(mixer, Recurrence):
+        states = block_format(options.states or options.keys)
+        size = sum(states.row_bytes(each) for each in state_numbers(mixer))
+        return LayerCache(kind, state=options.sequences * size)
+    cells = blocks_of(mixer, options) * options.block * options.sequences
+    if isinstance(mixer, LatentAttention):
+        return LayerCache(kind, cells, *latent_rows(mixer, cells, options))
+    formats = block_format(options.keys), block_format(options.values)
+    rows = head_rows(mixer, cells, formats)
+    return LayerCache(kind, cells, *rows, cross=cross_bytes(layer, options))
