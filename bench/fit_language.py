@@ -19,17 +19,24 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from bench.fit_machines import Array, nonnegative, ranks
+from fit_machines import Array, nonnegative, ranks
 from msgspec import Struct
 
 from layerscope.engines.accelerators import ACCELERATORS
 from layerscope.llm.description import LanguageModel
 from layerscope.llm.families import describe
 from layerscope.llm.parameters import total_params
-from layerscope.llm.speed import MICRO_BATCH, SpeedLimits, amounts, floor_of, limits_of, passes
 from layerscope.llm.work import Step, Work, layer_works
+from layerscope.prediction.language import (
+    MICRO_BATCH,
+    SpeedLimits,
+    amounts,
+    floor_of,
+    limits_of,
+    passes,
+)
 
-TARGET = Path(__file__).parent.parent / "src" / "layerscope" / "llm" / "speed_rates.py"
+TARGET = Path(__file__).parent.parent / "src" / "layerscope" / "prediction" / "language_rates.py"
 SEED, ROUNDS, GIB = 3, 25, 2**30
 FIELDS = ("weights", "cache", "half", "quantized", "experts", "attention", "product")
 MACHINES = {

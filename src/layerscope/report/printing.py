@@ -34,6 +34,7 @@ PRINTERS = {
     "explanation": "layerscope.export.explanation",
     "measured": "layerscope.export.measured",
     "predicted": "layerscope.export.predicted",
+    "generation": "layerscope.export.generation",
     "budgets": "layerscope.export.budget_results",
     "audit": "layerscope.export.audit",
     "sweep": "layerscope.export.sweep_results",

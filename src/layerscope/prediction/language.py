@@ -12,21 +12,12 @@ from math import ceil
 from msgspec import Struct
 
 from layerscope.engines.accelerators import Accelerator
-from layerscope.llm.speed_rates import FAMILIES, SpeedRates
 from layerscope.llm.work import Step, Work
+from layerscope.prediction.language_rates import FAMILIES, SpeedRates
+from layerscope.report.generation import LayerTime, Roof
 
 MICRO_BATCH = 512  # tokens that runtimes compute at once, reading the weights anew
 MICRO = 1e-6
-
-
-class StepTime(Struct, frozen=True):
-    """Seconds of one layer, their lower bound, and the limit that this bound comes from."""
-
-    name: str
-    kind: str
-    time_s: float
-    floor_s: float
-    roof: str  # memory or compute
 
 
 class SpeedLimits(Struct, frozen=True):
@@ -71,7 +62,7 @@ def amounts(work: Work, limits: SpeedLimits, reads: int) -> tuple[float, ...]:
     )
 
 
-def floor_of(work: Work, limits: SpeedLimits) -> tuple[float, str]:
+def floor_of(work: Work, limits: SpeedLimits) -> tuple[float, Roof]:
     """The least seconds of a layer, and what sets them: memory or compute."""
     memory = (work.least_weight_bytes + work.cache_bytes) / limits.bytes_s
     compute = (work.flops + work.attention_flops) / limits.most_flops_s
@@ -80,7 +71,7 @@ def floor_of(work: Work, limits: SpeedLimits) -> tuple[float, str]:
 
 def step_times(
     works: Iterable[Work], step: Step, limits: SpeedLimits, rates: SpeedRates
-) -> tuple[StepTime, ...]:
+) -> tuple[LayerTime, ...]:
     """The time of each layer."""
     found, reads = [], passes(step)
     for work in works:
@@ -89,5 +80,5 @@ def step_times(
             for rate, amount in zip(rates.values(), amounts(work, limits, reads), strict=True)
         )
         floor, roof = floor_of(work, limits)
-        found.append(StepTime(work.name, work.kind, max(seconds, floor), floor, roof))
+        found.append(LayerTime(work.name, work.kind, max(seconds, floor), floor, roof))
     return tuple(found)

@@ -10,8 +10,8 @@ import pytest
 from layerscope.engines.accelerators import ACCELERATORS
 from layerscope.graph.types import Shape
 from layerscope.llm.families import describe
-from layerscope.llm.speed import limits_of, rates_of, step_times
 from layerscope.llm.work import Step, layer_works
+from layerscope.prediction.language import limits_of, rates_of, step_times
 from tests.llm.test_work import LLAMA_8B, MIXTRAL
 
 STEPS = (

@@ -23,7 +23,7 @@ class SpeedRates(Struct, frozen=True, kw_only=True):
     speeds: int  # published ones that were fitted
 
     def values(self) -> tuple[float, ...]:
-        """The rates, in the order of `speed.amounts`."""
+        """The rates, in the order of `language.amounts`."""
         return (
             self.weights, self.cache, self.half, self.quantized, self.experts, self.attention,
             self.product,

@@ -1,0 +1,96 @@
+"""Times of language models on machines: prefill and decode, for one batch size or several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from layerscope.engines.accelerators import Accelerator
+from layerscope.errors import UsageError
+from layerscope.graph.types import Shape
+from layerscope.llm.account import read_language_model
+from layerscope.llm.block_formats import FORMATS, block_format
+from layerscope.llm.description import LanguageModel
+from layerscope.llm.weight_bytes import stored_bytes
+from layerscope.llm.work import Step, layer_works
+from layerscope.prediction.language import limits_of, rates_of, step_times
+from layerscope.prediction.language_rates import FAMILIES, SOURCE
+from layerscope.prediction.other_machines import sheet_of
+from layerscope.report.generation import GenerationTimes, StepPrediction
+from layerscope.version import __version__
+
+DEFAULT_TOKENS = 512  # of a prompt, where no length is given
+LAYERS_ALONE = "Layers were not timed one by one: their sum is what was fitted."
+
+
+def predict_generation(
+    network: str,
+    *,
+    on: str,
+    tokens: int | None = None,
+    decode: int | None = None,
+    batches: Sequence[int] = (1,),
+    formats: tuple[str, str] = ("bf16", "f16"),
+) -> GenerationTimes:
+    """Predict how long a language model reads a prompt and generates a token on a machine.
+
+    `network` is `hf:config.json` or a folder with one. `tokens` is the length of the prompt;
+    `decode` is the number of tokens in the cache when one more is generated. `formats` are those
+    of the weights and of the cache, such as q4_k and f16.
+    """
+    if not batches:
+        raise UsageError("no batch size is given")
+    model, sheet = read_language_model(network), sheet_of(on)
+    if tokens is None and decode is None:
+        tokens = DEFAULT_TOKENS
+    steps = []
+    for batch in batches:
+        if tokens is not None:
+            steps.append(_predicted(model, Step(tokens=tokens, batch=batch), sheet, formats))
+        if decode is not None:
+            step = Step(tokens=1, past=decode, batch=batch)
+            steps.append(_predicted(model, step, sheet, formats))
+    return GenerationTimes(
+        network=network,
+        machine=sheet.says,
+        weights=formats[0],
+        cache=formats[1],
+        steps=tuple(steps),
+        source=SOURCE,
+        version=__version__,
+        notes=(*_notes(sheet, on), *model.notes),
+    )
+
+
+def _predicted(
+    model: LanguageModel, step: Step, sheet: Accelerator, formats: tuple[str, str]
+) -> StepPrediction:
+    weights = block_format(formats[0])
+    both = weights, FORMATS["bf16"]
+
+    def size_of(part: str, name: str, shape: Shape) -> float:
+        return stored_bytes(model, part, name, shape, both)
+
+    works = layer_works(model, step, size_of, formats[1])
+    rates = rates_of(sheet)
+    is_prefill = step.tokens > 1
+    return StepPrediction(
+        phase="prefill" if is_prefill else "decode",
+        tokens=step.tokens,
+        past=step.past,
+        batch=step.batch,
+        rows=step_times(works, step, limits_of(sheet, float(weights.bits)), rates),
+        error=rates.prefill_error if is_prefill else rates.decode_error,
+    )
+
+
+def _notes(sheet: Accelerator, name: str) -> list[str]:
+    """What the figures rest on."""
+    notes = [LAYERS_ALONE, "Attention counts the pairs that mask and window need."]
+    if sheet.family in FAMILIES:
+        rates = FAMILIES[sheet.family]
+        notes.insert(0, f"Rates of the family {sheet.family}: {rates.speeds:,} published speeds.")
+    else:
+        notes.insert(
+            0, f"No speeds of language models on {name} are known: rates of workstation cards."
+        )
+    return notes

@@ -1,0 +1,156 @@
+"""Times of a language model (`predict`): a row per layer of each step, or a row per batch size."""
+
+from __future__ import annotations
+
+from msgspec import to_builtins
+
+from layerscope.escaping import json_text
+from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
+from layerscope.report.generation import GenerationTimes, LayerTime, StepPrediction
+from layerscope.report.numbers import time_text
+
+SCHEMA = 1
+
+
+def headline(found: GenerationTimes) -> str:
+    """Network, machine and steps in one line."""
+    steps = "; ".join(step_line(step) for step in found.steps)
+    return f"of {found.network} on {found.machine}: {steps}"
+
+
+def step_line(step: StepPrediction) -> str:
+    """A step with its interval and rate."""
+    interval = f"{time_text(step.low_s)} to {time_text(step.high_s)}"
+    rate = f"{_rate(step.tokens_per_s)} tokens/s"
+    if step.phase == "prefill":
+        what = f"prefill of {step.tokens:,} tokens"
+        what += f" after {step.past:,}" if step.past else ""
+        return f"{what}, batch {step.batch}: {time_text(step.total_s)} ({interval}), {rate}"
+    each = _rate(step.tokens_per_s / step.batch)
+    return (
+        f"decode after {step.past:,} tokens, batch {step.batch}: {time_text(step.total_s)} a token "
+        f"({interval}), {rate}" + (f", {each} of each sequence" if step.batch > 1 else "")
+    )
+
+
+def is_sweep(found: GenerationTimes) -> bool:
+    """Whether there are several batch sizes."""
+    return len({step.batch for step in found.steps}) > 1
+
+
+def blocks(
+    found: GenerationTimes, *, sort: bool = False, top: int | None = None, stamp: bool = True
+) -> Blocks:
+    """Tables of layers, one per step; of several batch sizes one table with a row per step."""
+    if is_sweep(found):
+        return [_sweep_grid(found), Lines(_lines(found, stamp))]
+    tables = [_step_grid(step, _chosen(step, sort, top), step_line(step)) for step in found.steps]
+    return [*tables, Lines(_lines(found, stamp))]
+
+
+def csv_blocks(
+    found: GenerationTimes, *, sort: bool = False, top: int | None = None, stamp: bool = True
+) -> Blocks:
+    """One table with exact seconds: a row per layer of each step, or per batch size."""
+    if is_sweep(found):
+        return [_sweep_grid(found), Lines(_lines(found, stamp))]
+    names = ("phase", "layer", "kind", "roof", "time_s", "floor_s")
+    rows = [[named(name) for name in names]]
+    for step in found.steps:
+        for row in _chosen(step, sort, top):
+            texts = [named(each) for each in (step.phase, row.name, row.kind, row.roof)]
+            rows.append([*texts, Cell("", value=row.time_s), Cell("", value=row.floor_s)])
+    return [Grid(rows), Lines(_lines(found, stamp))]
+
+
+def _chosen(step: StepPrediction, sort: bool, top: int | None) -> list[LayerTime]:
+    rows = sorted(step.rows, key=lambda row: -row.time_s) if sort else list(step.rows)
+    return rows[:top]
+
+
+def _step_grid(step: StepPrediction, rows: list[LayerTime], title: str) -> Grid:
+    head = [
+        named("layer"), named("kind", 2), Cell("time"), Cell("%"), Cell("least", drop=1),
+        named("bound by"),
+    ]  # fmt: skip
+    table = [head]
+    for row in rows:
+        table.append([
+            named(row.name), named(row.kind), Cell(time_text(row.time_s)),
+            Cell(f"{100 * row.time_s / step.total_s:.1f}"), Cell(time_text(row.floor_s)),
+            named(row.roof),
+        ])  # fmt: skip
+    rest = step.total_s - sum(row.time_s for row in rows)
+    if len(rows) < len(step.rows):
+        more = f"{len(step.rows) - len(rows)} more rows"
+        share = f"{100 * rest / step.total_s:.1f}"
+        table.append(
+            [named(more), named(""), Cell(time_text(rest)), Cell(share), Cell(""), named("")]
+        )
+    table.append([
+        named("total"), named(""), Cell(time_text(step.total_s)), Cell("100.0"),
+        Cell(time_text(step.floor_s)), named(""),
+    ])  # fmt: skip
+    return Grid(table, title=title, totals=1, in_csv=False)
+
+
+def _sweep_grid(found: GenerationTimes) -> Grid:
+    head = [
+        Cell("batch"), named("step"), Cell("time"), Cell("low", drop=2), Cell("high", drop=1),
+        Cell("tokens/s"), Cell("tokens/s each"),
+    ]  # fmt: skip
+    names = ("batch", "step", "time_s", "low_s", "high_s", "tokens_per_s", "tokens_per_s_each")
+    table = [head]
+    for step in found.steps:
+        times = (step.total_s, step.low_s, step.high_s)
+        rates = (step.tokens_per_s, step.tokens_per_s / step.batch)
+        table.append([
+            Cell(f"{step.batch:,}", value=step.batch), named(step.phase),
+            *[Cell(time_text(each), value=each) for each in times],
+            *[Cell(_rate(each), value=each) for each in rates],
+        ])  # fmt: skip
+    return Grid(table, names=names)
+
+
+def _lines(found: GenerationTimes, stamp: bool) -> list[str]:
+    lines = [] if is_sweep(found) else [f"{step_line(step)}." for step in found.steps]
+    first = found.steps[0]
+    formats = f"weights {found.weights}, cache {found.cache}"
+    lines += [f"{found.network}: {formats}; intervals of 68 %.", *found.notes]
+    if is_sweep(found) and first.phase == "prefill":
+        lines.insert(0, f"Prompts of {first.tokens:,} tokens.")
+    last = f"layerscope {found.version} · {found.machine} · fitted on {found.source}"
+    return [*lines, *([last] if stamp else [])]
+
+
+def _rate(rate: float) -> str:
+    """Four digits, without an exponent."""
+    text = f"{rate:.4g}"
+    return f"{float(text):,.0f}" if "e+" in text or rate >= 1000 else text
+
+
+def write_json(found: GenerationTimes) -> str:
+    """The steps as JSON, with totals and rates."""
+    steps = [
+        {
+            **to_builtins(step),
+            "total_s": step.total_s,
+            "floor_s": step.floor_s,
+            "low_s": step.low_s,
+            "high_s": step.high_s,
+            "tokens_per_s": step.tokens_per_s,
+        }
+        for step in found.steps
+    ]
+    return json_text({
+        "kind": "generation",
+        "schema": SCHEMA,
+        "network": found.network,
+        "machine": found.machine,
+        "weights": found.weights,
+        "cache": found.cache,
+        "steps": steps,
+        "source": found.source,
+        "notes": found.notes,
+        "version": found.version,
+    })  # fmt: skip
