@@ -20,6 +20,7 @@ MOST_DEPTH = 100
 MOST_VALUES = 1_000_000  # some hundred MB; large networks have a hundred thousand
 MOST_NAMES = 10_000  # field names that are cached as str
 CHUNK = 1 << 20
+CONTINUATION = bytes(range(0x80, 0xC0))  # bytes of UTF-8 that begin no character
 
 # Comments and spaces, with possessive quantifiers: no backtracking.
 SPACE = rb"(?:\s++|\#[^\n]*+)*+"
@@ -54,25 +55,27 @@ class Text:
         self.name = name
         self._seen = 0
         self._line = 1
-        self._line_start = 0
+        self._characters = 0  # of the line, before `_seen`
 
     def line(self, at: int) -> int:
         """The line of an offset, from 1; fast for offsets in ascending order."""
         if at < self._seen:
-            self._seen, self._line, self._line_start = 0, 1, 0
+            self._seen, self._line, self._characters = 0, 1, 0
         for start in range(self._seen, at, CHUNK):
             piece = self.data[start : min(start + CHUNK, at)]
             ends = piece.count(b"\n")
             if ends:
                 self._line += ends
-                self._line_start = start + piece.rfind(b"\n") + 1
+                self._characters = 0
+                piece = piece[piece.rfind(b"\n") + 1 :]
+            self._characters += len(piece.translate(None, CONTINUATION))
         self._seen = at
         return self._line
 
     def column(self, at: int) -> int:
-        """The column of an offset in bytes, from 1."""
+        """The column of an offset in characters, from 1."""
         self.line(at)
-        return at - self._line_start + 1
+        return self._characters + 1
 
     def position(self, at: int) -> str:
         """An offset as `line 3`."""
