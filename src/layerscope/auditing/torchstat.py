@@ -139,7 +139,7 @@ def _faults(rows: Sequence[StatCells], at: int, totals: Sequence[StatCells]) -> 
     row = rows[at]
     if row.given is None or row.out is None or row.agrees(row.given, row.out, row.figures):
         return
-    found = dict(_suspects(rows, at))
+    found = {name: _fitting(rows, row, totals, name, tried) for name, tried in _suspects(rows, at)}
     if not found:
         yield from _nearest(row)
         return
@@ -149,38 +149,52 @@ def _faults(rows: Sequence[StatCells], at: int, totals: Sequence[StatCells]) -> 
     yield _Fault(row, first, found[first], tuple((row, name) for name in others))
 
 
-def _suspects(rows: Sequence[StatCells], at: int) -> Iterator[tuple[str, str]]:
-    """Cells of a row without which the others agree, and what they should be."""
+def _fitting(
+    rows: Sequence[StatCells],
+    row: StatCells,
+    totals: Sequence[StatCells],
+    name: str,
+    tried: Sequence[str],
+) -> str:
+    """The value of a cell with which its column adds up to its total, else the first."""
+    for text in tried if name in SUMMED and len(tried) > 1 else ():
+        if all(_adds_up(rows, total, name, {(id(row), name): text}) for total in totals):
+            return text
+    return tried[0] if tried else ""
+
+
+def _suspects(rows: Sequence[StatCells], at: int) -> Iterator[tuple[str, list[str]]]:
+    """Cells of a row without which the others agree, and what they may be."""
     row = rows[at]
     given, out = row.given or (), row.out or ()
     for shape in _shapes(rows, at, given):
         if row.agrees(shape, out, row.figures):
-            yield "input", _text(shape)
+            yield "input", [_text(shape)]
             break
     for shape in _shapes(rows, at, out):
         if row.agrees(given, shape, row.figures):
-            yield "output", _text(shape)
+            yield "output", [_text(shape)]
             break
     for name in row.figures:
         figures = {**row.figures, name: None}
         if name == "memory" and row.agrees(given, out, row.figures, memory=False):
-            yield name, f"{BYTES * prod(out) / MEBI:.2f}"
+            yield name, [f"{BYTES * prod(out) / MEBI:.2f}"]
         elif name != "memory" and row.agrees(given, out, figures):
-            yield name, _expected(given, out, figures, name)
+            yield name, list(dict.fromkeys(_expected(given, out, figures, name)))
 
 
 def _text(shape: Shape) -> str:
     return " ".join(map(str, shape))
 
 
-def _expected(given: Shape, out: Shape, figures: Figures, name: str) -> str:
+def _expected(given: Shape, out: Shape, figures: Figures, name: str) -> Iterator[str]:
+    """What a figure may be by the others of its row."""
     if name == "moved":
-        number = sum(figures.get(each) or 0 for each in ("read", "written"))
-        return f"{number:,}"
+        yield f"{sum(figures.get(each) or 0 for each in ('read', 'written')):,}"
+        return
     for right in explanations(given, out, {n: figures.get(n) for n in COUNTED}):
         if name in right and all(figures.get(n) in (None, value) for n, value in right.items()):
-            return f"{right[name]:,}"
-    return ""
+            yield f"{right[name]:,}"
 
 
 def _shapes(rows: Sequence[StatCells], at: int, printed: Shape) -> Iterator[Shape]:
@@ -307,10 +321,10 @@ def _totals(
 ) -> Iterator[_Fault]:
     for total in totals:
         for name in SUMMED:
-            if name not in total.figures or _adds_up(rows, total, name, mended):
-                continue
+            if name not in total.figures or any(column == name for _, column in mended):
+                continue  # without its wrong cells a column says nothing of its total
             if _adds_up(rows, total, name):
-                continue  # it follows from the cells above, wrong ones included
+                continue
             open_ = [(row, name) for row in rows
                      if row.figures.get(name) and not _is_checked(row)]  # fmt: skip
             expected = sum(row.figures.get(name) or 0 for row in rows)
