@@ -64,6 +64,11 @@ def document(name: str, notation: str) -> str:
     return write(analyze(name, like=NOTATIONS[notation].like), notation)
 
 
+@lru_cache(maxsize=64)
+def network_ops(name: str) -> dict[str, str]:
+    return ops_of(analyze(name))
+
+
 def of_figures(findings: tuple[Finding, ...]) -> list[Finding]:
     """Findings about cells; a heading that promises bytes is one of the source's."""
     return [finding for finding in findings if finding.kind != "heading"]
@@ -128,8 +133,8 @@ def has_witness(change: Change, name: str, notation: str) -> bool:
     if notation in RELATIONS:
         return tree_contradicts(document(name, notation), change.text, notation)
     if notation == "torchstat":
-        ops = ops_of(analyze(name))
-        return stat_contradicts(document(name, notation), change.text, ops, name in CHAINS)
+        right = document(name, notation)
+        return stat_contradicts(right, change.text, network_ops(name), name in CHAINS)
     _, right = right_table(name, notation, change.table)
     last = notation.startswith(("keras", "darknet"))
     sheets = sheets_of(change.text)

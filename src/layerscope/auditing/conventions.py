@@ -105,9 +105,7 @@ def choose(
     return None if best is None else replace(best, written=_written(best, given))
 
 
-def _sample(
-    claims: Sequence[Claim], layers: dict[int, RowLayer]
-) -> list[tuple[RowLayer, Figure]]:
+def _sample(claims: Sequence[Claim], layers: dict[int, RowLayer]) -> list[tuple[RowLayer, Figure]]:
     """Layers with figures, the first of each kind."""
     counts: Counter[Kind] = Counter()
     found = []

@@ -202,7 +202,9 @@ def _impossible(layer: RowLayer, axis: str, target: CellPart) -> Iterator[Equati
     elif got is None or layer.kind in POOLS or got[2] in sizes_left_open(layer, axis):
         return
     else:
-        reason = f"a kernel of {got[1]} on {got[0]} gives no {got[2]} with usual strides and padding"
+        reason = (
+            f"a kernel of {got[1]} on {got[0]} gives no {got[2]} with usual strides and padding"
+        )
     cells = layer.cells(f"{axis}in", f"k{axis}", f"s{axis}", f"p{axis}", f"{axis}out")
     yield Equation(cells, False, target, "", reason, group=f"window {layer.row.at}")
 

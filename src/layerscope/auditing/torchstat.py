@@ -55,9 +55,14 @@ class StatCells(Struct):
     def agrees(self, given: Shape, out: Shape, figures: Figures, *, memory: bool = True) -> bool:
         """Whether some kind explains the row with these shapes and figures."""
         counted = {name: figures.get(name) for name in COUNTED}
-        moved, parts = figures.get("moved"), (figures.get("read"), figures.get("written"))
-        if moved is not None and None not in parts and moved != sum(n for n in parts if n):
-            return False
+        moved, read_, written = (figures.get(name) for name in ("moved", "read", "written"))
+        if moved is not None and read_ is None and written is not None:
+            counted["read"] = moved - written
+        elif moved is not None and written is None and read_ is not None:
+            counted["written"] = moved - read_
+        elif moved is not None and read_ is not None and written is not None:
+            if moved != read_ + written:
+                return False
         if memory and not self.stores(out):
             return False
         return explains(given, out, counted)
@@ -101,7 +106,9 @@ def audit_torchstat(sheet: Sheet, number: int) -> tuple[AuditedTable, list[Findi
         mended = {(id(fault.row), fault.name): fault.expected for fault in faults}
         faults += _inputs(rows, mended)
         faults += _totals(rows, totals, mended)
-    headings = {name: cell.text for name, cell in zip(names, sheet.table.heading.cells, strict=True)}
+    headings = {
+        name: cell.text for name, cell in zip(names, sheet.table.heading.cells, strict=True)
+    }
     findings = [_finding(fault, number, headings) for fault in faults]
     bad = {(id(fault.row), fault.name) for fault in faults}
     columns = []
