@@ -1,4 +1,4 @@
-"""Tables of torchstat, and the trees of fvcore and ptflops: wrong cells are named, with the value."""
+"""Tables of torchstat, and the trees of fvcore and ptflops: wrong cells are named."""
 
 from __future__ import annotations
 

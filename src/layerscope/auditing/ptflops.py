@@ -1,4 +1,4 @@
-"""The audit of ptflops' print: sums of modules, shares of the whole, parameters of known classes."""
+"""The audit of ptflops' print: sums of modules, shares of the whole, parameters of layers."""
 
 from __future__ import annotations
 

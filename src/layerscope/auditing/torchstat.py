@@ -60,9 +60,8 @@ class StatCells(Struct):
             counted["read"] = moved - written
         elif moved is not None and written is None and read_ is not None:
             counted["written"] = moved - read_
-        elif moved is not None and read_ is not None and written is not None:
-            if moved != read_ + written:
-                return False
+        elif None not in (moved, read_, written) and moved != (read_ or 0) + (written or 0):
+            return False
         if memory and not self.stores(out):
             return False
         return explains(given, out, counted)
@@ -219,8 +218,7 @@ def _shapes(rows: Sequence[StatCells], at: int, printed: Shape) -> Iterator[Shap
     for axis in range(len(printed)):
         others = prod(printed[:axis] + printed[axis + 1 :])
         more = {n // others for n in elements if others and n > 0 and not n % others}
-        for size in sorted(more | sizes):
-            found.append((*printed[:axis], size, *printed[axis + 1 :]))
+        found += [(*printed[:axis], int(n), *printed[axis + 1 :]) for n in sorted(more | sizes)]
     yield from dict.fromkeys(found)
 
 
