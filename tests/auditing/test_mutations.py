@@ -64,6 +64,11 @@ def document(name: str, notation: str) -> str:
     return write(analyze(name, like=NOTATIONS[notation].like), notation)
 
 
+@lru_cache(maxsize=64)
+def network_ops(name: str) -> dict[str, str]:
+    return ops_of(analyze(name))
+
+
 def of_figures(findings: tuple[Finding, ...]) -> list[Finding]:
     """Findings about cells; a heading that promises bytes is one of the source's."""
     return [finding for finding in findings if finding.kind != "heading"]
@@ -78,13 +83,20 @@ def test_what_we_write_has_no_findings(name: str, notation: str) -> None:
 def figures_of(text: str, notation: str) -> list[tuple[int, int, str, Cell, str]]:
     """Cells with figures: number of the table, row and its label, the cell and its heading."""
     if notation == "ptflops":
-        return [
-            (0, 0, "", Cell(found[found.lastindex or 0], number, found.start(found.lastindex or 0) + 1),
-             heading)
-            for number, line in enumerate(text.splitlines(), 1)
+        lines = enumerate(text.splitlines(), 1)
+        found = [
+            (number, heading, match)
+            for number, line in lines
             for heading, pattern in PTFLOPS
-            for found in re.finditer(pattern, line)
-        ]  # fmt: skip
+            for match in re.finditer(pattern, line)
+        ]
+        groups = [
+            (number, heading, match, match.lastindex or 0) for number, heading, match in found
+        ]
+        return [
+            (0, 0, "", Cell(match[group], number, match.start(group) + 1), heading)
+            for number, heading, match, group in groups
+        ]
     return [
         (number, row.at, row.label, cell, heading.text)
         for number, sheet in enumerate(sheets_of(text))
@@ -128,8 +140,8 @@ def has_witness(change: Change, name: str, notation: str) -> bool:
     if notation in RELATIONS:
         return tree_contradicts(document(name, notation), change.text, notation)
     if notation == "torchstat":
-        ops = ops_of(analyze(name))
-        return stat_contradicts(document(name, notation), change.text, ops, name in CHAINS)
+        text = document(name, notation)
+        return stat_contradicts(text, change.text, network_ops(name), name in CHAINS)
     _, right = right_table(name, notation, change.table)
     last = notation.startswith(("keras", "darknet"))
     sheets = sheets_of(change.text)

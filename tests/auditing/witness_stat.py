@@ -53,7 +53,9 @@ def relations(text: str, ops: Mapping[str, str], chain: bool) -> Iterator[bool]:
     for row in rows:
         if row["index"] == "total":
             continue
-        given, out = ([int(n) for n in row[f"{side} shape"].split()] for side in ("input", "output"))
+        given, out = (
+            [int(n) for n in row[f"{side} shape"].split()] for side in ("input", "output")
+        )
         yield from _of_row(row, ops.get(row["module name"], ""), given, out)
         if chain and above is not None:
             yield given == above or (len(given) == 1 and given[0] in (prod(above), above[0]))

@@ -17,7 +17,9 @@ NUMBER = re.compile(r"(\d+)(?:\.(\d+))? ?([kKMGBT]?)(?:Mac|%)?")
 
 
 def span(text: str) -> Range:
-    """What a printed figure may stand for, rounded or cut."""
+    """What a printed figure may stand for, rounded or cut; a blank is nothing."""
+    if not text.strip():
+        return 0.0, 0.0
     match = NUMBER.fullmatch(text.strip())
     assert match is not None, text
     digits, part, prefix = match[1], match[2] or "", match[3]

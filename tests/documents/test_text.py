@@ -221,3 +221,25 @@ def test_tabs_and_dots() -> None:
 )
 def test_prose_source_code_and_logs_are_no_tables(document: str) -> None:
     assert list(text.tables(document.split("\n"))) == []
+
+
+def test_blank_lines_between_rows_join_the_lines_of_a_row() -> None:
+    shown = """
+ Layer (type)                Output Shape              Param #   Connected to
+==================================================================================
+ data (InputLayer)           [(None, 8, 8, 3)]         0         []
+
+ block.first_layer.with_a_l  (None, 8, 8, 4)           112       ['data[0][0]']
+ ong_name (Conv2D)
+
+ block.cat (Concatenate)     (None, 8, 8, 7)           0         ['data[0][0]',
+                                                                  'block.first[0][0]']
+
+==================================================================================
+"""
+    (table,) = text.tables(shown.splitlines())
+    assert [row.cells[0].text for row in table.rows] == [
+        "data (InputLayer)",
+        "block.first_layer.with_a_long_name (Conv2D)",
+        "block.cat (Concatenate)",
+    ]

@@ -105,9 +105,7 @@ def choose(
     return None if best is None else replace(best, written=_written(best, given))
 
 
-def _sample(
-    claims: Sequence[Claim], layers: dict[int, RowLayer]
-) -> list[tuple[RowLayer, Figure]]:
+def _sample(claims: Sequence[Claim], layers: dict[int, RowLayer]) -> list[tuple[RowLayer, Figure]]:
     """Layers with figures, the first of each kind."""
     counts: Counter[Kind] = Counter()
     found = []
@@ -175,6 +173,7 @@ def _with_rules(
     by_kind: dict[Kind, Rule] = {}
     explained = of = 0
     unsettled = []
+    equal: dict[Kind, list[Rule]] = {}  # rules that explain as many figures
     for kind, (rows, ways) in counted.items():
         best, score = None, -1
         for rule, counts in ways:
@@ -182,6 +181,7 @@ def _with_rules(
                 count is not None and bounds[n][0] <= count <= bounds[n][1]
                 for n, count in zip(rows, counts, strict=True)
             )
+            equal[kind] = [rule] if right > score else equal[kind] + [rule] * (right == score)
             if right > score:
                 best, score = (rule, counts), right
         if best is None or (kind == "unknown" and score * 10 < max(len(rows), MANY) * 9):
@@ -191,6 +191,9 @@ def _with_rules(
             unsettled.append(kind)
         explained += score
         of += sum(count is not None for count in best[1])
+    for kind in by_kind:  # equal rules: the one that other kinds may have as well
+        said = {rule.says for other in by_kind if other != kind for rule in equal[other]}
+        by_kind[kind] = next((r for r in equal[kind] if r.says in said), by_kind[kind])
     return ColumnConvention(
         convention.heading, convention.meaning, by_kind, convention.factor, convention.batch,
         convention.base, convention.rounding, explained, of, unsettled=tuple(unsettled),

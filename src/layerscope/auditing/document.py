@@ -55,14 +55,11 @@ def audit_text(
 ) -> Audit:
     """The findings in a text; of one table if its number is given. `check` audits one sheet."""
     lines = reader.BREAK.split(text)
-    profile, title, used = audit_boda(lines, 1), "Boda's profile", lines_of(lines)
+    profile, title = audit_boda(lines, 1), "Boda's profile"
+    used = set(lines_of(lines)) if profile is not None else set()
     if profile is None and (printed := audit_ptflops(lines, 1)) is not None:
-        *profile, used = printed
-        title = "ptflops' print"
-    left = list(lines)
-    if profile is not None:
-        for number in used:
-            left[number - 1] = ""
+        profile, title, used = printed[:2], "ptflops' print", printed[2]
+    left = ["" if number in used else line for number, line in enumerate(lines, 1)]
     sheets = [each for each in tables_of("\n".join(left)) if is_sheet(each)]
     count = len(sheets) + (profile is not None)
     if not count:

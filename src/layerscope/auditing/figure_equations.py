@@ -10,8 +10,8 @@ from layerscope.auditing.conventions import ColumnConvention
 from layerscope.auditing.equations import Equation
 from layerscope.documents.figures import RULES, Figure
 from layerscope.documents.figures import Rule as Rounding
-from layerscope.sheets.sheet import Claim
 from layerscope.sheets.kernels import with_inputs, with_open_kernels
+from layerscope.sheets.sheet import Claim
 from layerscope.sheets.structure import CellPart, RowLayer, with_value
 
 

@@ -1,4 +1,4 @@
-"""The audit of ptflops' print: sums of modules, shares of the whole, parameters of known classes."""
+"""The audit of ptflops' print: sums of modules, shares of the whole, parameters of layers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ CONV = re.compile(
     r"(?P<cin>\d{1,9}), (?P<cout>\d{1,9}), kernel_size=\((?P<kernel>\d{1,6}(?:, \d{1,6}){0,2}),?\)"
     r"(?P<more>.*)"
 )
-LINEAR = re.compile(r"in_features=(?P<cin>\d{1,9}), out_features=(?P<cout>\d{1,9}), bias=(?P<b>\w+)")
+LINEAR = re.compile(
+    r"in_features=(?P<cin>\d{1,9}), out_features=(?P<cout>\d{1,9}), bias=(?P<b>\w+)"
+)
 NORM = re.compile(r"(?P<c>\d{1,9}), .*affine=True")
 PATTERNS = {r"Conv[123]d": CONV, "Linear": LINEAR, r"BatchNorm[123]d": NORM}
 WIDEST = 2_000

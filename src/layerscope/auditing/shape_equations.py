@@ -196,9 +196,15 @@ def _windows(layer: RowLayer, habit: Habit, pools_by_kernel: bool) -> Iterator[E
 def _impossible(layer: RowLayer, axis: str, target: CellPart) -> Iterator[Equation]:
     """An output that no stride and padding of the kernel give."""
     got = layer.get(f"{axis}in", f"k{axis}", f"{axis}out")
-    if got is None or layer.kind in POOLS or got[2] in sizes_left_open(layer, axis):
+    pooled = layer.get(f"{axis}in", f"{axis}out") if layer.kind in POOLS else None
+    if pooled is not None and pooled[1] > pooled[0] + 1:
+        reason = f"a pool of {pooled[0]} positions gives no {pooled[1]}"
+    elif got is None or layer.kind in POOLS or got[2] in sizes_left_open(layer, axis):
         return
-    reason = f"a kernel of {got[1]} on {got[0]} gives no {got[2]} with a usual stride and padding"
+    else:
+        reason = (
+            f"a kernel of {got[1]} on {got[0]} gives no {got[2]} with usual strides and padding"
+        )
     cells = layer.cells(f"{axis}in", f"k{axis}", f"s{axis}", f"p{axis}", f"{axis}out")
     yield Equation(cells, False, target, "", reason, group=f"window {layer.row.at}")
 

@@ -55,8 +55,12 @@ class StatCells(Struct):
     def agrees(self, given: Shape, out: Shape, figures: Figures, *, memory: bool = True) -> bool:
         """Whether some kind explains the row with these shapes and figures."""
         counted = {name: figures.get(name) for name in COUNTED}
-        moved, parts = figures.get("moved"), (figures.get("read"), figures.get("written"))
-        if moved is not None and None not in parts and moved != sum(n for n in parts if n):
+        moved, read_, written = (figures.get(name) for name in ("moved", "read", "written"))
+        if moved is not None and read_ is None and written is not None:
+            counted["read"] = moved - written
+        elif moved is not None and written is None and read_ is not None:
+            counted["written"] = moved - read_
+        elif None not in (moved, read_, written) and moved != (read_ or 0) + (written or 0):
             return False
         if memory and not self.stores(out):
             return False
@@ -101,7 +105,9 @@ def audit_torchstat(sheet: Sheet, number: int) -> tuple[AuditedTable, list[Findi
         mended = {(id(fault.row), fault.name): fault.expected for fault in faults}
         faults += _inputs(rows, mended)
         faults += _totals(rows, totals, mended)
-    headings = {name: cell.text for name, cell in zip(names, sheet.table.heading.cells, strict=True)}
+    headings = {
+        name: cell.text for name, cell in zip(names, sheet.table.heading.cells, strict=True)
+    }
     findings = [_finding(fault, number, headings) for fault in faults]
     bad = {(id(fault.row), fault.name) for fault in faults}
     columns = []
@@ -139,7 +145,7 @@ def _faults(rows: Sequence[StatCells], at: int, totals: Sequence[StatCells]) -> 
     row = rows[at]
     if row.given is None or row.out is None or row.agrees(row.given, row.out, row.figures):
         return
-    found = dict(_suspects(rows, at))
+    found = {name: _fitting(rows, row, totals, name, tried) for name, tried in _suspects(rows, at)}
     if not found:
         yield from _nearest(row)
         return
@@ -149,38 +155,52 @@ def _faults(rows: Sequence[StatCells], at: int, totals: Sequence[StatCells]) -> 
     yield _Fault(row, first, found[first], tuple((row, name) for name in others))
 
 
-def _suspects(rows: Sequence[StatCells], at: int) -> Iterator[tuple[str, str]]:
-    """Cells of a row without which the others agree, and what they should be."""
+def _fitting(
+    rows: Sequence[StatCells],
+    row: StatCells,
+    totals: Sequence[StatCells],
+    name: str,
+    tried: Sequence[str],
+) -> str:
+    """The value of a cell with which its column adds up to its total, else the first."""
+    for text in tried if name in SUMMED and len(tried) > 1 else ():
+        if all(_adds_up(rows, total, name, {(id(row), name): text}) for total in totals):
+            return text
+    return tried[0] if tried else ""
+
+
+def _suspects(rows: Sequence[StatCells], at: int) -> Iterator[tuple[str, list[str]]]:
+    """Cells of a row without which the others agree, and what they may be."""
     row = rows[at]
     given, out = row.given or (), row.out or ()
     for shape in _shapes(rows, at, given):
         if row.agrees(shape, out, row.figures):
-            yield "input", _text(shape)
+            yield "input", [_text(shape)]
             break
     for shape in _shapes(rows, at, out):
         if row.agrees(given, shape, row.figures):
-            yield "output", _text(shape)
+            yield "output", [_text(shape)]
             break
     for name in row.figures:
         figures = {**row.figures, name: None}
         if name == "memory" and row.agrees(given, out, row.figures, memory=False):
-            yield name, f"{BYTES * prod(out) / MEBI:.2f}"
+            yield name, [f"{BYTES * prod(out) / MEBI:.2f}"]
         elif name != "memory" and row.agrees(given, out, figures):
-            yield name, _expected(given, out, figures, name)
+            yield name, list(dict.fromkeys(_expected(given, out, figures, name)))
 
 
 def _text(shape: Shape) -> str:
     return " ".join(map(str, shape))
 
 
-def _expected(given: Shape, out: Shape, figures: Figures, name: str) -> str:
+def _expected(given: Shape, out: Shape, figures: Figures, name: str) -> Iterator[str]:
+    """What a figure may be by the others of its row."""
     if name == "moved":
-        number = sum(figures.get(each) or 0 for each in ("read", "written"))
-        return f"{number:,}"
+        yield f"{sum(figures.get(each) or 0 for each in ('read', 'written')):,}"
+        return
     for right in explanations(given, out, {n: figures.get(n) for n in COUNTED}):
         if name in right and all(figures.get(n) in (None, value) for n, value in right.items()):
-            return f"{right[name]:,}"
-    return ""
+            yield f"{right[name]:,}"
 
 
 def _shapes(rows: Sequence[StatCells], at: int, printed: Shape) -> Iterator[Shape]:
@@ -198,8 +218,7 @@ def _shapes(rows: Sequence[StatCells], at: int, printed: Shape) -> Iterator[Shap
     for axis in range(len(printed)):
         others = prod(printed[:axis] + printed[axis + 1 :])
         more = {n // others for n in elements if others and n > 0 and not n % others}
-        for size in sorted(more | sizes):
-            found.append((*printed[:axis], size, *printed[axis + 1 :]))
+        found += [(*printed[:axis], int(n), *printed[axis + 1 :]) for n in sorted(more | sizes)]
     yield from dict.fromkeys(found)
 
 
@@ -307,10 +326,10 @@ def _totals(
 ) -> Iterator[_Fault]:
     for total in totals:
         for name in SUMMED:
-            if name not in total.figures or _adds_up(rows, total, name, mended):
-                continue
+            if name not in total.figures or any(column == name for _, column in mended):
+                continue  # without its wrong cells a column says nothing of its total
             if _adds_up(rows, total, name):
-                continue  # it follows from the cells above, wrong ones included
+                continue
             open_ = [(row, name) for row in rows
                      if row.figures.get(name) and not _is_checked(row)]  # fmt: skip
             expected = sum(row.figures.get(name) or 0 for row in rows)

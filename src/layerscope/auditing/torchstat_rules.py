@@ -14,6 +14,7 @@ Number = int | Fraction
 Figures = Mapping[str, Number | None]  # by name; None: `?`
 BYTES = 4
 WIDEST = 64  # kernel
+LINES = (3, 5, 7, 11, 13, 15)  # kernels of one row, such as 1x7
 MOST_GROUPS = 4_096  # of which divisors are looked for
 COUNTED = ("params", "madd", "flops", "read", "written")
 
@@ -136,7 +137,10 @@ def _is_grouped(products: int, given: Shape, out: Shape) -> bool:
 def _is_window(positions: int, given: Shape, out: Shape) -> bool:
     """Whether a window of so many positions, square or a line, may give an output."""
     side = isqrt(positions)
-    kernels = {(side, side)} if side * side == positions else {(1, positions), (positions, 1)}
+    if side * side == positions:
+        kernels = {(side, side)}
+    else:
+        kernels = {(1, positions), (positions, 1)} if positions in LINES else set()
     return any(
         all(
             1 <= kernel <= WIDEST and 1 <= got < size + kernel

@@ -18,34 +18,24 @@ from msgspec.structs import replace
 from layerscope.documents.edited import in_document, without_tabs
 from layerscope.documents.headings import meaning_of
 from layerscope.documents.rows import is_dots
+from layerscope.documents.text_headings import (
+    FENCE,
+    LONGEST,
+    PHRASE,
+    SUMMARY,
+    TOKEN,
+    Span,
+    heading_of,
+    parts_of,
+)
 from layerscope.documents.types import Cell, Row, Table
 
-LEAST = 2  # headings that must be recognised
-LONGEST = 2_000  # characters of a heading
-WORDS = 6  # of one heading
 WRAPPED = 20_000  # characters of a cell that has several lines
 LINES = 3  # of most rows of a table with blank lines between rows
-TOKEN = re.compile(r"\S+")
-PHRASE = re.compile(r"\S+(?:[^\S\n]\S+)*")  # words with one space between them
 RULE = re.compile(r"\s*(?:-{3,}|={3,}|_{3,}|─{3,}|━{3,}|═{3,}|\*{5,}|~{5,})\s*")
 GROUPS = re.compile(r"\s*(?:-+|=+|─+|━+)(?:\s+(?:-+|=+|─+|━+))+\s*")
-NUMBER = re.compile(r"[-+~]?\d[\d.,]*\s?[A-Za-z%]{0,6}")
-FENCE = re.compile(r"\s*(?:```|~~~)")
-SUMMARY = re.compile(
-    r"\s*(?:total|trainable|non-trainable|input size|forward/backward|params size|estimated"
-    r"|optimizer)\b[^:]{0,60}:",
-    re.IGNORECASE,
-)
 CLOSING = re.compile(r"\s*[^\s:|][^:|]{0,40}:\s")  # label: text, below the last rule
 ARROW = re.compile(r"\S\s+->\s+\S")  # input -> output of Darknet's log
-
-
-class Span(Struct, frozen=True):
-    """A word or a heading, from its first character to behind its last."""
-
-    text: str
-    start: int
-    end: int
 
 
 class _Frame(Struct, frozen=True):
@@ -63,39 +53,6 @@ class _Body(Struct, frozen=True):
     left_out: tuple[int, ...]
     end: int
     below: frozenset[int] = frozenset()  # rows behind a blank line, if nearly every row is
-
-
-def heading_of(line: str) -> tuple[Span, ...] | None:
-    """The headings of a line with at least two that are recognised, and half of all."""
-    if len(line) > LONGEST or FENCE.match(line) or SUMMARY.match(line):
-        return None
-    phrases = [Span(m[0], m.start(), m.end()) for m in PHRASE.finditer(line)]
-    if len(phrases) < 2 or any(len(phrase.text) > 200 for phrase in phrases):
-        return None
-    if any(NUMBER.fullmatch(p.text) or p.text.startswith(":") for p in phrases):
-        return None
-    parts = [part for phrase in phrases for part in _parts(phrase)]
-    count = sum(meaning_of(part.text) is not None for part in parts)
-    return tuple(parts) if count >= LEAST and 2 * count >= len(parts) else None
-
-
-def _parts(phrase: Span) -> list[Span]:
-    """A phrase as one heading, or as the headings of which it is a sequence."""
-    if meaning_of(phrase.text) is not None or " " not in phrase.text:
-        return [phrase]
-    words = [Span(m[0], m.start(), m.end()) for m in TOKEN.finditer(phrase.text)]
-    found, at = [], 0
-    while at < len(words):
-        for size in range(min(WORDS, len(words) - at), 0, -1):
-            start, end = words[at].start, words[at + size - 1].end
-            text = phrase.text[start:end]
-            if meaning_of(text) is not None:
-                found.append(Span(text, phrase.start + start, phrase.start + end))
-                at += size
-                break
-        else:
-            return [phrase]
-    return found
 
 
 def tables(lines: Sequence[str]) -> Iterator[Table]:
@@ -380,7 +337,7 @@ def _block(
     parts = tuple(
         part
         for match in PHRASE.finditer(kept, 0, LONGEST)
-        for part in _parts(Span(match[0], match.start(), match.end()))
+        for part in parts_of(Span(match[0], match.start(), match.end()))
     )
     if not any(meaning_of(part.text) for part in parts):
         return None, at + 1

@@ -24,6 +24,7 @@ ROW = re.compile(r"\| (?P<indent> *)(?P<name>[^|]*?)\s*\|(?P<params>[^|]*)\|(?P<
 RULE = re.compile(r"\|[:\-| ]+\|\s*")
 WIDEST = 2_000
 NOTE = "fvcore's table has parameters and flops of modules, and no operations"
+AGAIN = "the document's own parameters and flops are printed again by --as fvcore, and not computed"
 
 
 class ModuleLine(Struct):
@@ -125,7 +126,7 @@ def _graph(
         name = row.path or "model"
         scope = tuple(row.path.split(".")[:-1])
         nodes.append(Node(name, "weights", (), (name,), None, params, scope, row.path, note=NOTE))
-    notes = [NOTE]
+    notes = [NOTE, AGAIN]
     if rounded:
         shown = ", ".join(rounded[:5])
         more = f" and {len(rounded) - 5} more" if len(rounded) > 5 else ""

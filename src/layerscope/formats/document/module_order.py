@@ -252,7 +252,7 @@ class Walk:
     def _opaque(
         self,
         op: str,
-        params: tuple[Param, ...],
+        params: tuple[Param, ...] | None,
         why: str,
         where: tuple[PrintedModule, str, Flow],
         *,
@@ -274,7 +274,7 @@ class Walk:
         return Flow(name, x.shape if keeps_shape else None, certain=False)
 
     def _unknown(self, module: PrintedModule, path: str, x: Flow) -> Flow:
-        return self._opaque(module.kind, (), WHY, (module, path, x))
+        return self._opaque(module.kind, None, WHY, (module, path, x))
 
     def _attend(self, module: PrintedModule, path: str, x: Flow) -> Flow:
         """Multi-head attention, whose input projections are parameters of the module itself."""
