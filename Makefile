@@ -14,6 +14,7 @@
 # make page           build the report page: needs Node 20 and npm
 # make test-page      the report page in Chromium: needs Node 20, npm and /usr/bin/chromium
 # make bench-page     speed of the report page in Chromium
+# make pictures       take the pictures of docs/images again; look at each
 # make bench          speed and start-up time
 # make bench-torch    speed against the other counters of PyTorch models that are installed
 # make bench-measure  accuracy of measured and predicted times: minutes, on a quiet machine
@@ -35,7 +36,7 @@ ARGS ?=
 # Tests of one file share cached reports, so a file runs in one worker.
 PARALLEL := -n $(WORKERS) --dist loadfile
 
-.PHONY: setup run test test-lower test-documents test-models test-torch check bench bench-measure fuzz fuzz-planted goldens docs test-zoo test-peers test-wild test-threads test-signals bench-torch page test-page bench-page clean
+.PHONY: setup run test test-lower test-documents test-models test-torch check bench bench-measure fuzz fuzz-planted goldens docs test-zoo test-peers test-wild test-threads test-signals bench-torch page test-page bench-page pictures clean
 
 setup: $(VENV)/base
 
@@ -187,6 +188,9 @@ test-page: $(PAGE) $(VENV)/base
 
 bench-page: $(PAGE) $(VENV)/base
 	PYTHON=$(abspath $(BIN)/python) $(NPM) run bench
+
+pictures: $(PAGE) $(VENV)/base
+	PYTHON=$(abspath $(BIN)/python) $(NPM) run pictures
 
 clean:
 	rm -rf page/node_modules page/.cache src/layerscope/web
