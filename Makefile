@@ -18,6 +18,7 @@
 # make test-site      the static site in Chromium and in Node: ten minutes on two cores
 # make bench-site     start and later analyses of the static site: medians of five
 # make bench-page     speed of the report page in Chromium
+# make pictures       take the pictures of docs/images again; look at each
 # make bench          speed and start-up time
 # make bench-all      layerscope and every peer in one run, into docs/performance.md: an hour
 # make bench-torch    speed against the other counters of PyTorch models that are installed
@@ -40,7 +41,7 @@ ARGS ?=
 # Tests of one file share cached reports, so a file runs in one worker.
 PARALLEL := -n $(WORKERS) --dist loadfile
 
-.PHONY: setup run test test-lower test-documents test-models test-torch check bench bench-measure fuzz fuzz-planted goldens docs test-zoo test-peers test-wild test-threads test-signals test-sweep bench-torch bench-all page test-page bench-page site test-site bench-site clean
+.PHONY: setup run test test-lower test-documents test-models test-torch check bench bench-measure fuzz fuzz-planted goldens docs test-zoo test-peers test-wild test-threads test-signals test-sweep bench-torch bench-all page test-page bench-page site test-site bench-site pictures clean
 
 setup: $(VENV)/base
 
@@ -210,6 +211,9 @@ test-page: $(PAGE) $(VENV)/base
 
 bench-page: $(PAGE) $(VENV)/base
 	PYTHON=$(abspath $(BIN)/python) $(NPM) run bench
+
+pictures: $(PAGE) $(VENV)/base
+	PYTHON=$(abspath $(BIN)/python) $(NPM) run pictures
 
 # The site runs the package in the browser: Pyodide from npm, our sources, msgspec's wheel.
 SITE := build/site

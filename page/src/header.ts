@@ -11,6 +11,8 @@ import { chooseTheme, type Themed } from "./theme";
 const SUN = "M8 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6M8 1v1.6M8 13.4V15M1 8h1.6M13.4 8H15M3.05 3.05l1.1 1.1M11.85 11.85l1.1 1.1M3.05 12.95l1.1-1.1M11.85 4.15l1.1-1.1";
 const MOON = "M13.5 9.6A5.8 5.8 0 0 1 6.4 2.5a5.8 5.8 0 1 0 7.1 7.1z";
 
+const REDRAWN = 600;
+
 export function header(host: HTMLElement, store: Store, graph: () => Pane | null): Pane {
   const title = h("div", { class: "title" });
   const facts = h("div", { class: "facts" });
@@ -101,12 +103,24 @@ function saveMenu(store: Store, graph: () => Pane | null): HTMLElement {
     if (pane?.svg) out.push({ label: "Graph as SVG", run: () => void pane.svg?.().then((text) => saveText(text, `${name()}.svg`, "image/svg+xml")) });
     if (pane?.png) out.push({ label: "Graph as PNG", run: () => void pane.png?.().then((blob) => saveBlob(blob, `${name()}.png`)) });
     out.push({ label: "Figures as JSON", run: () => saveText(JSON.stringify(store.report), `${name()}.json`, "application/json") });
-    out.push({ label: "Print or PDF", run: () => print() });
+    out.push({ label: "Print or PDF", run: () => printLight(store) });
     return out;
   };
   const made = menu([icon("M8 2v8M4.5 7 8 10.5 11.5 7M2.5 13.5h11"), h("span", {}, "Save as")], "save as", entries);
   made.element.classList.add("opt", "hide-s");
   return made.element;
+}
+
+// Charts have the colours of the theme in them, and take a moment to be drawn in others.
+function printLight(store: Store): void {
+  const { theme } = store.state;
+  if (theme === "light") {
+    print();
+    return;
+  }
+  store.set({ theme: "light" });
+  addEventListener("afterprint", () => store.set({ theme }), { once: true });
+  setTimeout(() => print(), REDRAWN);
 }
 
 export function logo(): SVGSVGElement {

@@ -22,7 +22,7 @@ export function refusedNotice(data: PageData): HTMLElement | null {
   if (refused.length === 0) return null;
   return h("section", { class: "panel refused", tabindex: "-1", "aria-label": "files that could not be read" },
     h("h2", {}, refused.length === 1 ? "A file could not be read" : "Files could not be read"),
-    ...refused.map((one) => h("p", {}, h("b", {}, one.network), h("code", {}, one.text))));
+    ...refused.map((one) => h("p", {}, one.text.startsWith(one.network) ? null : h("b", {}, one.network), h("code", {}, one.text))));
 }
 
 /** The message of the command line for each file. */

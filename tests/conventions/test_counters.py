@@ -12,6 +12,7 @@ import layerscope
 from layerscope import Report, analyze, explain
 from layerscope.cli import run
 from layerscope.conventions import CONVENTIONS, COUNTERS, convention
+from layerscope.conventions.counted_nodes import counted_nodes
 from layerscope.errors import UsageError
 from layerscope.report.figures import parse_figure
 from tests.conventions.counter_figures import FIGURES
@@ -170,3 +171,14 @@ def test_every_counter_is_a_convention() -> None:
     for name in COUNTERS:
         assert convention(name).name == name
         assert len(convention(name).says) <= 100
+
+
+def test_conventions_of_one_network_share_what_they_read() -> None:
+    report = analyze("resnet18")
+    first, again = (
+        list(counted_nodes(report.graph, report.shapes, report.costs)) for _ in range(2)
+    )
+    assert all(one is other for one, other in zip(first, again, strict=True))
+    copied = list(counted_nodes(report.graph, report.shapes, dict(report.costs)))
+    assert copied == first
+    assert copied[0] is not first[0]

@@ -216,8 +216,8 @@ def test_a_refused_file_is_an_entry_beside_the_others(
     text.write_text('layer { name: "c" type: ', encoding="utf-8")
     model.write_bytes(b"garbage")
     path = tmp_path / "out.html"
-    given = [str(text), "lenet5", str(model), "alexnet"]
-    assert run(["report", *given, "-o", str(path)]) == 3
+    names = [str(text), "lenet5", str(model), "alexnet"]
+    assert run(["report", *names, "-o", str(path)]) == 3
     first, second = capsys.readouterr().err.replace("\n  ", " ").splitlines()
     assert "net.prototxt:1:25: expected a value of type" in first
     assert "<b>.onnx: byte 0" in second
@@ -251,8 +251,8 @@ def test_the_data_follow_their_schema(tmp_path: Path) -> None:
 def test_no_page_of_refused_files_alone(built: Path, tmp_path: Path, capsys: Captured) -> None:
     bad, path = tmp_path / "bad.onnx", tmp_path / "out.html"
     bad.write_bytes(b"garbage")
-    for given in ([str(bad)], [str(bad), str(bad)]):
-        assert run(["report", *given, "-o", str(path)]) == 3
+    for names in ([str(bad)], [str(bad), str(bad)]):
+        assert run(["report", *names, "-o", str(path)]) == 3
         assert capsys.readouterr().err.count("layerscope: ") == 1
         assert not path.exists()
     with pytest.raises(FormatError):

@@ -110,6 +110,11 @@ export class GraphPane implements Pane {
       this.mark();
     }));
     const { signal } = this.end;
+    addEventListener("beforeprint", () => { if (this.drawing instanceof SvgDrawing) this.drawing.print(this.scene); }, { signal });
+    addEventListener("afterprint", () => {
+      if (this.drawing instanceof SvgDrawing) this.drawing.print(null);
+      this.drawing.look(this.viewport.view);
+    }, { signal });
     document.addEventListener("keydown", (event) => this.key(event), { signal });
     let size = "";
     const resized = new ResizeObserver(() => {

@@ -126,6 +126,16 @@ export class SvgDrawing implements Drawing {
     if (zoom !== this.zoom) this.element.setAttribute("class", (this.zoom = zoom));
   }
 
+  /** The whole graph, whatever the size of the sheet; null for the view of the screen. */
+  print(scene: Scene | null): void {
+    if (scene === null) {
+      this.element.removeAttribute("viewBox");
+      return;
+    }
+    this.look({ x: 0, y: 0, k: 1 });
+    this.element.setAttribute("viewBox", `-8 -8 ${scene.w + 16} ${scene.h + 16}`);
+  }
+
   destroy(): void {
     this.element.remove();
   }

@@ -34,7 +34,9 @@ export class Viewport {
     host.addEventListener("pointermove", (event) => this.moved(event), { signal });
     host.addEventListener("pointerup", (event) => this.up(event, true), { signal });
     host.addEventListener("pointercancel", (event) => this.up(event, false), { signal });
-    host.addEventListener("pointerleave", () => handlers.over(null), { signal });
+    host.addEventListener("pointerleave", (event) => {
+      if (event.pointerType !== "touch") handlers.over(null); // a finger leaves after every tap
+    }, { signal });
   }
 
   destroy(): void {

@@ -120,7 +120,8 @@ export class Table implements Pane {
       }
       this.timer = window.setTimeout(() => store.set({ hover: { id, x: event.clientX, y: event.clientY } }), HOVER_DELAY);
     });
-    body.addEventListener("pointerleave", () => {
+    body.addEventListener("pointerleave", (event) => {
+      if (event.pointerType === "touch") return;
       clearTimeout(this.timer);
       store.set({ hover: null });
     });

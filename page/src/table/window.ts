@@ -75,6 +75,13 @@ export class RowWindow<T, V extends Slot<T>> {
       row.index = -1;
       row.item = null;
     }
+    if (this.printing) this.sort();
+  }
+
+  // On paper rows follow each other in the order of the document, so that pages break between them.
+  private sort(): void {
+    const rows = [...this.pool].sort((a, b) => a.index - b.index);
+    this.body.append(...rows.map((row) => row.element));
   }
 
   destroy(): void {

@@ -24,6 +24,7 @@ class Shapes(Struct, frozen=True, gc=False):
     calls: dict[str, Call]
     notes: dict[str, str]
     ends: dict[str, tuple[Tensors, Tensors]]  # inputs and outputs of each node
+    memo: dict[str, object] = {}  # what is derived from them once, by the module that derives it
 
 
 def infer(graph: Graph) -> Shapes:

@@ -87,11 +87,30 @@ def counted_nodes(
 ) -> Iterator[CountedNode]:
     """Every node in order, with what a convention that `sees` ops, functions or modules knows."""
     if sees != "ops":
-        yield from _with_modules(graph, shapes, costs)
-        return
-    for node in graph.nodes:
-        cost = costs[node.name]
-        yield CountedNode(node, cost, shapes.calls.get(node.name), _one_run(cost, node.times))
+        return iter(_kept(graph, shapes, costs))
+    calls = shapes.calls
+    return (
+        CountedNode(node, cost, calls.get(node.name), _one_run(cost, node.times))
+        for node in graph.nodes
+        for cost in (costs[node.name],)
+    )
+
+
+class _KeptNodes(Struct, frozen=True):
+    """Nodes of a network, which all conventions share."""
+
+    graph: Graph
+    costs: Mapping[str, Cost]
+    nodes: tuple[CountedNode, ...]
+
+
+def _kept(graph: Graph, shapes: Shapes, costs: Mapping[str, Cost]) -> tuple[CountedNode, ...]:
+    found = shapes.memo.get(__name__)
+    if isinstance(found, _KeptNodes) and found.graph is graph and found.costs is costs:
+        return found.nodes
+    nodes = tuple(_with_modules(graph, shapes, costs))
+    shapes.memo[__name__] = _KeptNodes(graph, costs, nodes)
+    return nodes
 
 
 def _with_modules(graph: Graph, shapes: Shapes, costs: Mapping[str, Cost]) -> Iterator[CountedNode]:

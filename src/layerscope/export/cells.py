@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from layerscope.conventions import COUNTERS, convention
 from layerscope.escaping import visible
 from layerscope.export.json_types import CellsJson, ConventionJson
+from layerscope.ops import Ops
 from layerscope.report.columns import COLUMNS, Column, cell
 from layerscope.report.numbers import CellValue, cell_text
 from layerscope.report.outline import Outline
@@ -17,7 +18,8 @@ from layerscope.report.tree import TableRow
 from layerscope.report.types import Report
 
 # columns whose figures depend on the convention
-COUNTED = ("params", "params%", "convention_ops", "convention_ops%", "convention_activations")
+PARAMS = ("params", "params%")
+OPS = ("convention_ops", "convention_ops%")
 LARGEST = 2**53 - 1  # whole number that every reader of JSON keeps
 DIGITS = 6  # of a share or a ratio, whose texts have fewer
 
@@ -29,15 +31,39 @@ def cells(report: Report, rows: Sequence[TableRow], names: Iterable[str]) -> dic
 
 
 def _cells(report: Report, rows: Sequence[TableRow], column: Column) -> CellsJson | None:
-    many = [cell(column, row, report) for row in rows]
+    many = _values(report, rows, column)
     if not any(value is not None and value != "" for value in many):
         return None
     if column.kind == "text":
         return CellsJson(None, [visible(cell_text(value, "text")) for value in many])
-    values = [_number(value) for value in many]
     if column.kind == "count" and all(map(_has_plain_text, many)):
-        return CellsJson(values)
-    return CellsJson(values, [cell_text(value, column.kind) for value in many])
+        return CellsJson([_number(value) for value in many])
+    # by identity: hashing a fraction takes longer than its text
+    seen: dict[int, tuple[int | float | None, str]] = {}
+    pairs = []
+    for value in many:
+        pair = seen.get(id(value))
+        if pair is None:
+            pair = seen[id(value)] = (_number(value), cell_text(value, column.kind))
+        pairs.append(pair)
+    return CellsJson([number for number, _ in pairs], [text for _, text in pairs])
+
+
+def _values(report: Report, rows: Sequence[TableRow], column: Column) -> list[CellValue]:
+    """The value of every row; layers with equal operations share one, if all are exact."""
+    if column.name not in OPS or not report.all_exact:
+        return [cell(column, row, report) for row in rows]
+    seen: dict[Ops, CellValue] = {}
+    many = []
+    for row in rows:
+        if row.kind != "layer":
+            many.append(cell(column, row, report))
+            continue
+        kinds = row.members[0].convention_kinds
+        if kinds not in seen:
+            seen[kinds] = cell(column, row, report)
+        many.append(seen[kinds])
+    return many
 
 
 def _has_plain_text(value: CellValue) -> bool:
@@ -46,6 +72,8 @@ def _has_plain_text(value: CellValue) -> bool:
 
 
 def _number(value: CellValue) -> int | float | None:
+    if value is None or type(value) is int:
+        return value
     if isinstance(value, Fraction):
         return float(f"{float(value):.{DIGITS}g}")
     return int(value) if isinstance(value, int) else None
@@ -59,8 +87,9 @@ def convention_cells(
     compared = _differences(report, [others[name] for name in COUNTERS if name in others])
     found = {}
     for name, other in others.items():
-        theirs = cells(other, outlined.rows_of(other), COUNTED)
-        differing = [each for each in COUNTED if theirs.get(each) != own.get(each)]
+        names = _recounted(report, other)
+        theirs = cells(other, outlined.rows_of(other), names)
+        differing = [each for each in names if theirs.get(each) != own.get(each)]
         difference, reasons = compared.get(name, ("", []))
         found[name] = ConventionJson(
             other.convention.figure,
@@ -71,6 +100,21 @@ def convention_cells(
             {each: theirs.get(each, CellsJson()) for each in differing},
         )
     return found
+
+
+def _recounted(report: Report, other: Report) -> list[str]:
+    """Columns that may have other figures under another convention."""
+    names = list(OPS)
+    if _figures(report, "params") != _figures(other, "params"):
+        names = [*PARAMS, *names]
+    if _figures(report, "convention_activations") != _figures(other, "convention_activations"):
+        names.append("convention_activations")
+    return names
+
+
+def _figures(report: Report, name: str) -> list[int]:
+    """A figure of every layer and its total."""
+    return [getattr(report.totals, name), *[getattr(layer, name) for layer in report.layers]]
 
 
 def _differences(report: Report, others: list[Report]) -> dict[str, tuple[str, list[str]]]:

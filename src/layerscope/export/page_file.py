@@ -17,7 +17,7 @@ PAGE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "web", "page.htm
 DATA = '<script type="application/json" id="layerscope-data">null</script>'
 TITLE = "<title>layerscope</title>"
 # An HTML parser ends a script at a tag; these characters occur in strings of JSON only.
-IN_SCRIPT = str.maketrans({"<": r"\u003c", ">": r"\u003e", "&": r"\u0026"})
+IN_SCRIPT = {"<": r"\u003c", ">": r"\u003e", "&": r"\u0026"}
 
 
 def built_page() -> str:
@@ -37,7 +37,10 @@ def built_page() -> str:
 
 def data_text(data: PageData | NetworksData) -> str:
     """The data as JSON, which no HTML parser takes for a tag."""
-    return json_text(data, indent=-1).translate(IN_SCRIPT).strip()
+    text = json_text(data, indent=-1)
+    for sign, escape in IN_SCRIPT.items():
+        text = text.replace(sign, escape)  # str.translate takes a second for 10,000 layers
+    return text.strip()
 
 
 def write(data: PageData) -> str:
