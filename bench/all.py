@@ -5,7 +5,8 @@
 Runs the other scripts of this folder one after the other and writes what they measured to
 FOLDER/performance.json, and the page of the documentation to FOLDER/performance.md. `--tool` is an
 interpreter that has onnx-tool. `--quick` takes fewer runs and models: minutes instead of an hour.
-A part that fails is in the output with its error.
+A part that fails is in the output with its error. `--only` measures these parts again and keeps
+the others of the file.
 """
 
 from __future__ import annotations
@@ -88,10 +89,13 @@ def main() -> None:
     told = parser.parse_args()
     folder = Path(told.out)
     data: dict[str, Any] = {"machine": machine(), "quick": told.quick, "parts": {}}
+    kept = folder / "performance.json"
+    if told.only != ",".join(PARTS) and kept.is_file():
+        data["parts"] = json.loads(kept.read_text(encoding="utf-8"))["parts"]
     with tempfile.TemporaryDirectory() as scratch:
         for name in told.only.split(","):
             data["parts"][name] = run_part(name, told.quick, told.tool, Path(scratch))
-            (folder / "performance.json").write_text(json.dumps(data, indent=1) + "\n", "utf-8")
+            kept.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
     page = runpy.run_path(str(ROOT / "docs" / "performance.py"))["page"]
     (folder / "performance.md").write_text(page(data), encoding="utf-8")
 
