@@ -42,7 +42,7 @@ PARTS: dict[str, tuple[str, str, str]] = {
     "built": ("built_models.py", "--count 100", "--count 20"),
     "sweep": ("sweeps.py", "torchvision:*", "--candidates 2000"),
 }  # fmt: skip
-QUICK = "layerscope,torchinfo,fvcore@meta,flop_counter@meta"
+QUICK = "layerscope,torchinfo,fvcore,flop_counter@meta"
 
 
 def run_part(name: str, quick: bool, tool: str, folder: Path) -> dict[str, Any]:
