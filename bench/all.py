@@ -86,9 +86,12 @@ def main() -> None:
     parser.add_argument("--out", default=str(ROOT / "docs"))
     parser.add_argument("--tool", default="")
     parser.add_argument("--only", default=",".join(PARTS))
+    parser.add_argument("--note", default="", help="a sentence on the run, for the page")
     told = parser.parse_args()
     folder = Path(told.out)
     data: dict[str, Any] = {"machine": machine(), "quick": told.quick, "parts": {}}
+    if told.note:
+        data["note"] = told.note
     kept = folder / "performance.json"
     if told.only != ",".join(PARTS) and kept.is_file():
         data["parts"] = json.loads(kept.read_text(encoding="utf-8"))["parts"]
