@@ -16,6 +16,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import runpy
 import subprocess
 import sys
@@ -61,7 +62,8 @@ def run_part(name: str, quick: bool, tool: str, folder: Path) -> dict[str, Any]:
     ran = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False, env=env)
     if not out.is_file():
         lines = ran.stderr.strip().splitlines() or ["no output"]
-        return {"error": lines[-1][:200], "seconds": time.monotonic() - started}
+        line = re.sub(r"(/[^\s/'\"]+)+/", "", lines[-1])  # without the folders of this machine
+        return {"error": line[:200], "seconds": time.monotonic() - started}
     return {**json.loads(out.read_text(encoding="utf-8")), "seconds": time.monotonic() - started}
 
 
