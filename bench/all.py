@@ -5,7 +5,8 @@
 Runs the other scripts of this folder one after the other and writes what they measured to
 FOLDER/performance.json, and the page of the documentation to FOLDER/performance.md. `--tool` is an
 interpreter that has onnx-tool. `--quick` takes fewer runs and models: minutes instead of an hour.
-A part that fails is in the output with its error.
+A part that fails is in the output with its error. `--only` measures these parts again and keeps
+the others of the file.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import runpy
 import subprocess
 import sys
@@ -41,7 +43,7 @@ PARTS: dict[str, tuple[str, str, str]] = {
     "built": ("built_models.py", "--count 100", "--count 20"),
     "sweep": ("sweeps.py", "torchvision:*", "--candidates 2000"),
 }  # fmt: skip
-QUICK = "layerscope,torchinfo,fvcore@meta,flop_counter@meta"
+QUICK = "layerscope,torchinfo,fvcore,flop_counter@meta"
 
 
 def run_part(name: str, quick: bool, tool: str, folder: Path) -> dict[str, Any]:
@@ -60,7 +62,8 @@ def run_part(name: str, quick: bool, tool: str, folder: Path) -> dict[str, Any]:
     ran = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False, env=env)
     if not out.is_file():
         lines = ran.stderr.strip().splitlines() or ["no output"]
-        return {"error": lines[-1][:200], "seconds": time.monotonic() - started}
+        line = re.sub(r"(/[^\s/'\"]+)+/", "", lines[-1])  # without the folders of this machine
+        return {"error": line[:200], "seconds": time.monotonic() - started}
     return {**json.loads(out.read_text(encoding="utf-8")), "seconds": time.monotonic() - started}
 
 
@@ -85,13 +88,19 @@ def main() -> None:
     parser.add_argument("--out", default=str(ROOT / "docs"))
     parser.add_argument("--tool", default="")
     parser.add_argument("--only", default=",".join(PARTS))
+    parser.add_argument("--note", default="", help="a sentence on the run, for the page")
     told = parser.parse_args()
     folder = Path(told.out)
     data: dict[str, Any] = {"machine": machine(), "quick": told.quick, "parts": {}}
+    if told.note:
+        data["note"] = told.note
+    kept = folder / "performance.json"
+    if told.only != ",".join(PARTS) and kept.is_file():
+        data["parts"] = json.loads(kept.read_text(encoding="utf-8"))["parts"]
     with tempfile.TemporaryDirectory() as scratch:
         for name in told.only.split(","):
             data["parts"][name] = run_part(name, told.quick, told.tool, Path(scratch))
-            (folder / "performance.json").write_text(json.dumps(data, indent=1) + "\n", "utf-8")
+            kept.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
     page = runpy.run_path(str(ROOT / "docs" / "performance.py"))["page"]
     (folder / "performance.md").write_text(page(data), encoding="utf-8")
 

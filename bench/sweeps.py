@@ -31,7 +31,7 @@ def candidates(count={count}):
         x = b.input("data", (1, 3, 32, 32))
         for _ in range(chance.randint(4, 20)):
             x = b.relu(b.conv(x, chance.choice([16, 32, 64]), 3, padding=1))
-        yield b.name, b.build(b.linear(b.flatten(b.global_avg_pool(x)), 10))
+        yield b.name, b.build(b.linear(b.flatten(b.global_pool(x)), 10))
 """
 
 

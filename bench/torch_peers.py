@@ -342,6 +342,16 @@ def compare(model: str, tools: list[str], again: int = AGAIN) -> Ratio:
     return ratio
 
 
+def save(path: str, ratios: list[Ratio]) -> None:
+    """Write what every tool said of the models so far."""
+    rows = [
+        {"model": each.model, "macs": each.macs, "tools": each.tools, "fastest": each.theirs,
+         "ours": each.ours}
+        for each in ratios
+    ]  # fmt: skip
+    Path(path).write_text(json.dumps({"models": rows}), encoding="utf-8")
+
+
 def main() -> int:
     if sys.argv[1:2] == ["--child"]:
         child(*sys.argv[2:4])
@@ -359,14 +369,12 @@ def main() -> int:
     told = parser.parse_args()
     names = [name for name in told.models.split(",") if name]
     models = [*names, *(drawn(told.sample, told.seed) if told.sample else ())]
-    ratios = [compare(model, told.tools.split(","), told.again) for model in models]
-    if told.json:
-        rows = [
-            {"model": each.model, "macs": each.macs, "tools": each.tools,
-             "fastest": each.theirs, "ours": each.ours}
-            for each in ratios
-        ]  # fmt: skip
-        Path(told.json).write_text(json.dumps({"models": rows}), encoding="utf-8")
+    ratios: list[Ratio] = []
+    for model in models:
+        ratios.append(compare(model, told.tools.split(","), told.again))
+        sys.stdout.flush()
+        if told.json:  # after each model, so that a run that is stopped keeps what it has
+            save(told.json, ratios)
     sample = [each for each in ratios if each.model.startswith(TIMM) and each.theirs]
     goals = [each for each in ratios if not each.model.startswith(TIMM)]
     if sample:  # whose goal is that of all together; each alone is told

@@ -34,7 +34,8 @@ def _machine(data: Part) -> str:
     form = "the quick form, with fewer runs and models" if data["quick"] else "the whole form"
     return (
         f"This run: {form}; {machine['cores']} cores, {machine['architecture']}, Python "
-        f"{machine['python']}, layerscope {machine['layerscope']}; {packages}.\n"
+        f"{machine['python']}, layerscope {machine['layerscope']}; {packages}."
+        f"{' ' * bool(data.get('note'))}{data.get('note', '')}\n"
     )
 
 

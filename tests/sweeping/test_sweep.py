@@ -273,12 +273,21 @@ def test_networks_that_hang_allocate_or_exit_are_rows(tmp_path: Path) -> None:
     sources = (f"{file}:loops", "lenet5", f"{file}:allocates", f"{file}:exits", "alexnet")
     limits = WorkerLimits(seconds=60, memory=2 << 30)
     found = sweep_into(str(path), SweepRequest(sources, (SweepOptions(),), limits, 2))
-    assert (found.done, found.failures) == (5, 3)
+    assert (found.done, found.failures) == (5, 3)  # on a quiet machine: PyTorch loads in the limit
     stored = {str(name).rpartition(":")[2]: error for name, error in rows(path, "name", "error")}
     assert stored["loops"] == "no result within 60 s (--seconds)"
     assert "memory" in str(stored["allocates"]).lower()
     assert "exit code 3" in str(stored["exits"])
     assert (stored["lenet5"], stored["alexnet"]) == ("", "")
+
+
+def test_the_search_of_the_documentation(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "sweep.md").read_text(encoding="utf-8")
+    block = page[page.index("# my_search.py") :].partition("```")[0]
+    path, file = tmp_path / "r.sqlite", tmp_path / "my_search.py"
+    file.write_text(block.replace("count=10_000", "count=20"))
+    found = sweep_into(str(path), request(f"{file}:candidates"))
+    assert (found.done, found.failures) == (20, 0)
 
 
 @pytest.mark.slow

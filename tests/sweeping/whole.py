@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from layerscope.zoo import NAMES
@@ -46,12 +47,12 @@ def sources(folder: Path, models: str) -> list[str]:
 
 
 def children(pid: int) -> list[int]:
-    """Processes that a process started."""
-    try:
-        text = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
-    except OSError:
-        return []
-    return [int(each) for each in text.split()]
+    """Processes that the threads of a process started."""
+    found: list[int] = []
+    for thread in Path(f"/proc/{pid}/task").glob("*"):
+        with suppress(OSError):
+            found += map(int, (thread / "children").read_text(encoding="ascii").split())
+    return sorted(found)
 
 
 def kill_one(main: int, chance: random.Random) -> str:

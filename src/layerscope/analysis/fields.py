@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from layerscope.analysis.shapes import Shapes
 from layerscope.graph.types import Graph, Node
-from layerscope.ops import SPECS, Call
+from layerscope.ops import SPECS
 from layerscope.ops.access_map import SAME, AccessMap, Map, SliceMap, WindowMap
 
 MOST_PHASES = 4096  # an axis with more is reduced to the range of all positions together
@@ -90,7 +90,10 @@ class Field(Struct, frozen=True, gc=False):
     @property
     def size(self) -> tuple[int | str, ...]:
         """Input positions per axis, or "everything"."""
-        return tuple(["everything" if axis.everything else axis.size for axis in self.axes])
+        return tuple([
+            "everything" if axis.carrier is None and axis.everything else axis.size
+            for axis in self.axes
+        ])  # fmt: skip
 
     @property
     def stride(self) -> tuple[Number | None, ...]:
@@ -119,21 +122,21 @@ def fields(graph: Graph, shapes: Shapes) -> dict[str, tuple[Field, ...]]:
         shape = tensor.shape or ()
         axes = tuple(FieldAxis(size, n, ((0, 0),), 1) for n, size in enumerate(shape) if n >= 2)
         found[tensor.name] = (Field(tensor.name, axes),) if axes else ()
-    unchanged: set[Call] = set()  # calls that leave every axis as it is
-    access_maps: dict[Call, tuple[AccessMap, ...]] = {}
+    unchanged: set[int] = set()  # ids of calls that leave every axis as it is
+    access_maps: dict[int, tuple[AccessMap, ...]] = {}  # by id: equal calls are mostly one object
     for node in graph.nodes:
         call = shapes.calls.get(node.name)
         if call is None or not node.inputs:
             found.update(dict.fromkeys(node.outputs, ()))
             continue
-        maps = access_maps.get(call)
+        maps = access_maps.get(id(call))
         if maps is None:
-            maps = access_maps[call] = SPECS[node.op].access_map(call)
+            maps = access_maps[id(call)] = SPECS[node.op].access_map(call)
             if all(maps[0].get(n) == (n, SAME) for n in range(len(call.x))):
-                unchanged.add(call)
+                unchanged.add(id(call))
         if len(node.inputs) == 1 and len(call.outputs) == 1 and -1 not in maps[0]:
             seen = found.get(node.inputs[0], ())
-            if call in unchanged:
+            if id(call) in unchanged:
                 found[node.outputs[0]] = seen
                 continue
             found[node.outputs[0]] = tuple(
@@ -160,6 +163,11 @@ class Fields(Mapping[str, tuple[Field, ...]]):
 
     def __getitem__(self, name: str) -> tuple[Field, ...]:
         return self._all()[name]
+
+    def first(self, name: str) -> Field | None:
+        """The field of a tensor on the first input that it depends on."""
+        found = self._all().get(name)
+        return found[0] if found else None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._all())

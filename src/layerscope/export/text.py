@@ -91,7 +91,7 @@ class _Printed:
         self.table = table
         self.rows = [*table.rows, table.total]
         self._cells: dict[tuple[str, bool, str], _Cells] = {}
-        self._numbers: tuple[list[TableRow], list[int]] | None = None
+        self._numbers: dict[object, tuple[list[TableRow], list[int]]] = {}  # by the key function
 
     def within(self, columns: tuple[Column, ...], short: bool, width: int) -> list[_Cells] | None:
         """The cells of columns that fit together; None if they do not."""
@@ -127,15 +127,17 @@ class _Printed:
     def _distinct(self, column: Column) -> tuple[list[TableRow], Sequence[int]]:
         """Rows whose cells may differ, and the number of the text of each line."""
         if column.name in OF_FIGURES and self.table.report.all_exact:
-            if self._numbers is None:
-                self._numbers = _numbered(self.rows, [figures_key(row) for row in self.rows])
-            return self._numbers
+            if figures_key not in self._numbers:
+                keys: list[Hashable] = [figures_key(row) for row in self.rows]
+                self._numbers[figures_key] = _numbered(self.rows, keys)
+            return self._numbers[figures_key]
         key = TEXT_KEYS.get(column.name)
         if key is None:
             return self.rows, range(len(self.rows) + 1)
-        return _numbered(
-            self.rows, [key(row.members[0]) if row.kind == "layer" else NONE for row in self.rows]
-        )
+        if key not in self._numbers:
+            keys = [key(row.members[0]) if row.kind == "layer" else NONE for row in self.rows]
+            self._numbers[key] = _numbered(self.rows, keys)
+        return self._numbers[key]
 
 
 def _numbered(rows: list[TableRow], keys: list[Hashable]) -> tuple[list[TableRow], list[int]]:

@@ -103,9 +103,11 @@ def _share(
 def field_text(field: Field, which: str = "size") -> str:
     """Size, stride or offset of a receptive field; one number if all axes have the same."""
     sizes = getattr(field, which)
-    if sizes.count(sizes[0]) == len(sizes):
-        sizes = sizes[:1]
-    text = "x".join(["-" if part is None else str(decimal(part)) for part in sizes])
+    first = sizes[0]
+    if sizes.count(first) == len(sizes):
+        text = "-" if first is None else str(decimal(first))
+    else:
+        text = "x".join(["-" if part is None else str(decimal(part)) for part in sizes])
     return text if field.aligned or which != "size" else f"{text} misaligned"
 
 
@@ -311,11 +313,16 @@ def _shapes_key(layer: Layer) -> Hashable:
     return tuple([(tensor.shape, tensor.declared) for tensor in outputs]), len(outputs)
 
 
+def _kind_key(layer: Layer) -> Hashable:
+    node = layer.node
+    return node.op, id(node.attributes), _shapes_key(layer)
+
+
 # Columns of text by what the text of a layer follows from; ids are of objects of the report.
 TEXT_KEYS: dict[str, Callable[[Layer], Hashable]] = {
-    "type": lambda layer: layer.node.op,
-    "window": lambda layer: id(layer.node.attributes),
-    "output": _shapes_key,
+    "type": _kind_key,
+    "window": _kind_key,
+    "output": _kind_key,
     "field": lambda layer: id(layer.field),
 }
 

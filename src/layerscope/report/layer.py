@@ -42,8 +42,7 @@ class Layer(Struct, frozen=True, gc=False):
     @property
     def field(self) -> Field | None:
         """Receptive field of its first output on the first input that it depends on."""
-        found = self.fields.get(self.node.outputs[0])
-        return found[0] if found else None
+        return self.fields.first(self.node.outputs[0])
 
     @property
     def name(self) -> str:

@@ -167,6 +167,10 @@ class _TreeRows:
 
     def add(self, branch: Branch, level: int, trips: int | None) -> None:
         """Add the rows of a branch that runs `trips` times (None: unknown)."""
+        if not branch.scopes:  # layers alone
+            layers = [child for child in branch.children if isinstance(child, Layer)]
+            self.rows += [layer_row(layer, layer.name, level) for layer in layers]
+            return
         for run in _runs(branch.children, self.fold):
             child, times = run[0], len(run)
             if isinstance(child, Layer):

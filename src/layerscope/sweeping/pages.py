@@ -60,8 +60,10 @@ def networks_page(
     from layerscope.export.page_file import built_page, data_text, filled
 
     built_page()  # raises before a row is read
-    shown = results(path, **{**view, "top": 0}).columns
-    found = results(path, **{**view, "columns": (*shown, *IDENTITY)})
+    none: ResultsView = {**view, "top": 0}
+    shown = results(path, **none).columns
+    whole: ResultsView = {**view, "columns": (*shown, *IDENTITY)}
+    found = results(path, **whole)
     cut = SweepResults(
         path, shown, tuple(row[: len(shown)] for row in found.rows[:MOST_ROWS]),
         found.bounds[:MOST_ROWS], found.total,
