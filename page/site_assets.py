@@ -70,11 +70,11 @@ def python_zip(wheels: list[Path]) -> bytes:
     for wheel in wheels:
         with zipfile.ZipFile(wheel) as archive:
             files.update({name: archive.read(name) for name in archive.namelist()})
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    built = io.BytesIO()
+    with zipfile.ZipFile(built, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name in sorted(files):
             archive.writestr(zipfile.ZipInfo(name), files[name], zipfile.ZIP_DEFLATED, 9)
-    return made.getvalue()
+    return built.getvalue()
 
 
 def our_sources() -> Iterator[tuple[str, bytes]]:

@@ -258,11 +258,11 @@ class NodeWriter:
             getattr(trial, line.name)(*before, *several, **values)
         except LayerscopeError:
             return False
-        made = trial.last_node
+        found = trial.last_node
         return (
             (node.op, node.inputs, node.attributes, node.ties, len(node.outputs))
-            == (made.op, made.inputs, made.attributes, made.ties, len(made.outputs))
-            and bool(node.module) == bool(made.module)
+            == (found.op, found.inputs, found.attributes, found.ties, len(found.outputs))
+            and bool(node.module) == bool(found.module)
         )  # fmt: skip
 
     def _name(self, node: Node) -> str:
