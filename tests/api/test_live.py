@@ -92,6 +92,7 @@ def test_errors_have_positions(wrong: str, line: int, column: int, fix: str | No
     assert (error["line"], error["fix"]) == (line, fix)
     assert error["column"] == column
     assert "/" not in error["text"].replace("://", "")
+    assert "--" not in error["text"]
 
 
 def test_remarks_have_positions() -> None:

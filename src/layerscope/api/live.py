@@ -36,6 +36,7 @@ from layerscope.zoo import NAMES, describe
 Severity = Literal["error", "warning"]
 MOST_TEXT = 1 << 25  # bytes of a text, as of a document
 POSITION = re.compile(r"[^\s:]+:(?P<line>\d{1,9})(?::(?P<column>\d{1,9}))?: ")
+OPTIONS = re.compile(r" \(--[a-z][^()]*\)")
 STEM = "text"
 # Texts of the usual formats; reading one imports the modules that read it.
 SAMPLES = (
@@ -267,7 +268,8 @@ class Session:
         return span_of_shape(self.asked.text, STEM, int(at["line"]), str(error))
 
     def _named(self, text: str) -> str:
-        return text.replace(os.path.join(self.folder, ""), "")
+        """An error without the folder of the text and without options of the command line."""
+        return OPTIONS.sub("", text.replace(os.path.join(self.folder, ""), ""))
 
 
 def _page(report: Report, names: tuple[str, ...]) -> PageData:
