@@ -1,7 +1,8 @@
 """Put Pyodide, our sources and msgspec's wheel into the built site: the second half of `make site`.
 
 `python page/site_assets.py build/site` copies Pyodide from page/node_modules, downloads the wheels
-of page/wheels.txt by hash, zips both with src/layerscope, and writes the service worker.
+of page/wheels.txt by hash, zips both with src/layerscope, compiles that, and writes the service
+worker.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ PAGE = Path(__file__).parent
 SOURCES = PAGE.parent / "src"
 PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
 PLATFORM = ("pyemscripten_2026_0_wasm32", "3.14", "cp314")
-UNUSED = ("web", "sweeping", "dropins", "cli/completion.py", "pytest_plugin.py")
+UNUSED = ("web", "sweeping", "dropins", "pytest_plugin.py")
 MOST_BYTES = 10_000_000  # of the whole site, compressed
 
 
@@ -32,6 +33,7 @@ def main(site: Path) -> None:
     copy_pyodide(site / "pyodide")
     with tempfile.TemporaryDirectory() as folder:
         (site / "python.zip").write_bytes(python_zip(download(Path(folder))))
+    subprocess.run(["node", str(PAGE / "compile.mjs"), str(site)], check=True)
     licences = PAGE.parent / "build" / "site-licences.txt"
     shutil.copy(licences, site / "licences.txt")
     write_service_worker(site)
@@ -68,11 +70,11 @@ def python_zip(wheels: list[Path]) -> bytes:
     for wheel in wheels:
         with zipfile.ZipFile(wheel) as archive:
             files.update({name: archive.read(name) for name in archive.namelist()})
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    built = io.BytesIO()
+    with zipfile.ZipFile(built, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name in sorted(files):
             archive.writestr(zipfile.ZipInfo(name), files[name], zipfile.ZIP_DEFLATED, 9)
-    return made.getvalue()
+    return built.getvalue()
 
 
 def our_sources() -> Iterator[tuple[str, bytes]]:

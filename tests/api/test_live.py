@@ -42,7 +42,7 @@ def test_the_page_is_that_of_the_command_line() -> None:
 
 
 def test_options_are_those_of_the_command_line() -> None:
-    options = {"batch": 3, "dtype": "fp16", "input": "3x64x64"}
+    options: dict[str, Any] = {"batch": 3, "dtype": "fp16", "input": "3x64x64"}
     found = ask(what="analyze", zoo="resnet18", options=options, conventions=["exact", "thop"])
     [report] = found["page"]["reports"]
     [expected] = json.loads(data_text(page_data(["resnet18"], **options)))["reports"]
@@ -68,7 +68,7 @@ def test_layers_have_the_lines_of_the_text() -> None:
 
 def test_a_zoo_network_with_its_calls_has_lines_and_its_own_sizes() -> None:
     calls = ask(what="builder", zoo="vit_b_32")["text"]
-    options = {"input": "3x256x256"}
+    options: dict[str, Any] = {"input": "3x256x256"}
     found = ask(what="analyze", zoo="vit_b_32", text=calls, options=options, conventions=["exact"])
     expected = json.loads(data_text(page_data(["vit_b_32"], **options)))["reports"][0]
     assert found["page"]["reports"][0]["cells"] == expected["cells"]
@@ -92,6 +92,7 @@ def test_errors_have_positions(wrong: str, line: int, column: int, fix: str | No
     assert (error["line"], error["fix"]) == (line, fix)
     assert error["column"] == column
     assert "/" not in error["text"].replace("://", "")
+    assert "--" not in error["text"]
 
 
 def test_remarks_have_positions() -> None:

@@ -13,6 +13,7 @@ class PythonWorker implements Python {
   private readonly worker = new Worker(new URL("./python.worker.ts", import.meta.url), { type: "module" });
   private readonly waiting = new Map<number, { resolve: (answer: Answer) => void; reject: (error: Error) => void }>();
   private count = 0;
+  private since = 0;
   readonly ready: Promise<void>;
 
   constructor() {
@@ -33,13 +34,15 @@ class PythonWorker implements Python {
     this.ready.catch(() => undefined);
   }
 
-  get busy(): boolean {
-    return this.waiting.size > 0;
+  /** For how long it has been busy, in ms. */
+  get busy(): number {
+    return this.waiting.size > 0 ? performance.now() - this.since : 0;
   }
 
   async ask(request: Request, file?: File): Promise<Answer> {
     await this.ready;
     const id = ++this.count;
+    if (this.waiting.size === 0) this.since = performance.now();
     return new Promise((resolve, reject) => {
       this.waiting.set(id, { resolve, reject });
       this.worker.postMessage(file === undefined ? { id, request } : { id, request, file });
@@ -63,7 +66,9 @@ export class Client {
 
   /** Starts the second worker. */
   prepare(): void {
-    this.spare ??= new PythonWorker();
+    if (this.spare !== null) return;
+    this.spare = new PythonWorker();
+    void this.spare.ask({ what: "warm" }).catch(() => undefined);
   }
 
   /** Asks the first worker, and ends it if the answer takes longer than a limit. */
@@ -82,9 +87,9 @@ export class Client {
     return (this.spare ?? this.live).ask(request, file);
   }
 
-  /** Ends what the first worker does, if it does anything. */
-  stop(): void {
-    if (this.live.busy) this.replace(this.live);
+  /** Ends what the first worker does, if that takes longer than a limit. */
+  stop(limit: number): void {
+    if (this.live.busy > limit) this.replace(this.live);
   }
 
   private replace(worker: PythonWorker): void {

@@ -20,7 +20,7 @@ const look = EditorView.theme({
   ".cm-cursor": { borderLeftColor: "var(--ink)" },
   ".cm-selectionBackground, &.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground": { backgroundColor: "var(--accent-soft)" },
   ".cm-layer": { backgroundColor: "var(--accent-bg)" },
-  ".cm-problem": { borderLeft: "3px solid var(--error)", backgroundColor: "var(--error-bg)", color: "var(--ink)", padding: "6px 10px", margin: "2px 8px 4px 4px", fontFamily: "var(--font)", fontSize: "12px", lineHeight: "17px", whiteSpace: "normal", overflowWrap: "anywhere" },
+  ".cm-problem": { borderLeft: "3px solid var(--error)", backgroundColor: "var(--error-bg)", color: "var(--ink)", padding: "6px 10px", fontFamily: "var(--font)", fontSize: "12px", lineHeight: "17px", whiteSpace: "normal", overflowWrap: "anywhere" },
   ".cm-problem.warning": { borderLeftColor: "var(--warn)", backgroundColor: "var(--warn-bg)" },
   ".cm-problem b": { color: "var(--error)", marginRight: "6px" },
   ".cm-problem.warning b": { color: "var(--warn)" },

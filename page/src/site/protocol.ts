@@ -9,7 +9,7 @@ export interface Options {
 }
 
 export interface Request {
-  what: "analyze" | "write" | "audit" | "builder" | "zoo" | "conventions" | "formats" | "notations" | "completions";
+  what: "analyze" | "write" | "audit" | "builder" | "zoo" | "conventions" | "formats" | "notations" | "completions" | "warm";
   zoo?: string;
   text?: string;
   path?: string;

@@ -38,6 +38,8 @@ export class Site {
   private asked = 0;
   private timer = 0;
   private moving = false;
+  private running = false;
+  private pending = false;
 
   constructor(root: HTMLElement) {
     const top = h("header", { class: "top-bar" });
@@ -86,6 +88,7 @@ export class Site {
       else this.bar.fill(what, names);
     }
     this.bar.showZoo(this.zoo);
+    await this.client.ask({ what: "warm" });
     this.client.prepare();
   }
 
@@ -96,7 +99,7 @@ export class Site {
     try {
       address = await readAddress(location.hash);
     } catch (error) {
-      this.complain({ severity: "error", text: `This link cannot be read: ${String(error)}`, line: 0, column: 0, length: 0, fix: null });
+      this.complain(blank(`This link cannot be read: ${String(error)}`));
       address = await readAddress("");
     }
     this.bar.set(address);
@@ -139,7 +142,19 @@ export class Site {
 
   private later(): void {
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => void this.refresh(LIMIT), TYPING) as unknown as number;
+    this.timer = setTimeout(() => void this.typed(), TYPING) as unknown as number;
+  }
+
+  // One analysis at a time: of what is typed meanwhile, only the last text is analyzed.
+  private async typed(): Promise<void> {
+    this.pending = true;
+    if (this.running) return this.client.stop(LIMIT);
+    this.running = true;
+    while (this.pending) {
+      this.pending = false;
+      await this.refresh(LIMIT);
+    }
+    this.running = false;
   }
 
   /** Analyzes what the editor has; `limit` in ms is for a text that is being typed. */
@@ -149,14 +164,15 @@ export class Site {
     const conventions = [...new Set([EXACT, convention, "fvcore"])];
     const request: Request = { what: "analyze", ...this.source(), conventions };
     if (this.zoo !== "") request.text = this.editor.text;
-    if (limit > 0) this.client.stop();
     let answer: Answer;
     try {
       answer = await this.client.ask(request, limit, this.file ?? undefined);
     } catch (error) {
       if (id !== this.asked) return;
-      const text = error instanceof TookTooLong ? "The analysis took more than 2 s and was ended; it goes on when you change the text." : String(error);
-      return this.complain({ severity: "error", text, line: 0, column: 0, length: 0, fix: null });
+      if (!(error instanceof TookTooLong)) return this.complain(blank(String(error)));
+      if (limit === 0 || this.pending) return;
+      this.complain(blank("The analysis takes more than 2 s; it goes on while nothing is typed."));
+      return this.refresh(0, wanted);
     }
     if (id !== this.asked) return;
     if (answer.error !== undefined) return this.complain(answer.error);
@@ -292,6 +308,10 @@ export class Site {
       if (file !== undefined) void this.openFile(file);
     });
   }
+}
+
+function blank(text: string): Mark {
+  return { severity: "error", text, line: 0, column: 0, length: 0, fix: null };
 }
 
 // The text of a file, or null if it is binary.

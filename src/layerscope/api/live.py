@@ -36,7 +36,16 @@ from layerscope.zoo import NAMES, describe
 Severity = Literal["error", "warning"]
 MOST_TEXT = 1 << 25  # bytes of a text, as of a document
 POSITION = re.compile(r"[^\s:]+:(?P<line>\d{1,9})(?::(?P<column>\d{1,9}))?: ")
+OPTIONS = re.compile(r" \(--[a-z][^()]*\)")
 STEM = "text"
+# Texts of the usual formats; reading one imports the modules that read it.
+SAMPLES = (
+    'input: "x" input_dim: [1, 1, 4, 4] layer { type: "ReLU" bottom: "x" top: "y" }',
+    'x = input("x", (1, 1, 4, 4))\ny = relu(x)\n',
+    "Net(\n  (fc): Linear(in_features=4, out_features=4, bias=True)\n)\n",
+    "| layer | type | output | params |\n|---|---|---|---|\n| data | input | 4 | |\n"
+    "| fc1 | linear | 4 | 20 |\n| fc2 | linear | 4 | 20 |\n",
+)
 
 
 class LiveOptions(Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,8 +71,16 @@ class LiveRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """What is asked for: `what`, of a network given by zoo name, as text or as a file."""
 
     what: Literal[
-        "analyze", "write", "audit", "builder", "zoo", "conventions", "formats", "notations",
+        "analyze",
+        "write",
+        "audit",
+        "builder",
+        "zoo",
+        "conventions",
+        "formats",
+        "notations",
         "completions",
+        "warm",
     ]
     zoo: str = ""
     text: str = ""
@@ -251,7 +268,8 @@ class Session:
         return span_of_shape(self.asked.text, STEM, int(at["line"]), str(error))
 
     def _named(self, text: str) -> str:
-        return text.replace(os.path.join(self.folder, ""), "")
+        """An error without the folder of the text and without options of the command line."""
+        return OPTIONS.sub("", text.replace(os.path.join(self.folder, ""), ""))
 
 
 def _page(report: Report, names: tuple[str, ...]) -> PageData:
@@ -285,6 +303,15 @@ def _written(report: Report, form: str) -> str:
     return text + (footer(report, form) if form in COMMENTS else "")
 
 
+def _warm() -> list[tuple[str, str]]:
+    """Read a text of each usual format, so that later ones are read without a pause."""
+    for text in SAMPLES:
+        answer(
+            msgspec.json.encode(LiveRequest("analyze", text=text, conventions=("exact",))).decode()
+        )
+    return []
+
+
 def _completions() -> list[tuple[str, str]]:
     """Words to complete: types of Caffe, fields by their message, calls of the Builder."""
     from layerscope.builder.calls import blocks, calls
@@ -303,6 +330,7 @@ LISTS: Mapping[str, Callable[[], list[tuple[str, str]]]] = {
     "zoo": lambda: [(name, describe(name)) for name in NAMES],
     "conventions": lambda: [(name, convention(name).says) for name in CONVENTIONS],
     "completions": _completions,
+    "warm": _warm,
     "formats": lambda: [(", ".join(kind.suffixes), kind.says) for kind in FORMATS],
     "notations": lambda: [
         *((name, kind.says) for name, kind in NOTATIONS.items()),

@@ -198,8 +198,9 @@ def _dtype(dtype: str) -> str:
 def _separator(graph: Graph) -> str:
     """What the names of nodes have between the names of their modules."""
     for node in graph.nodes:
-        if node.scope and node.name.startswith(node.scope[0]):
-            return node.name[len(node.scope[0])]
+        start = len(node.scope[0]) if node.scope else 0
+        if start and node.name.startswith(node.scope[0]) and len(node.name) > start:
+            return node.name[start]
     return "."
 
 
@@ -207,7 +208,7 @@ def _variables(graph: Graph) -> dict[str, str]:
     """A variable for each tensor: its name in letters, digits and underscores."""
     found: dict[str, str] = {}
     used = {"with", "True", "False", "None"}
-    names = [each.name for each in (*graph.inputs, *graph.params)]
+    names = [*(each.name for each in graph.inputs), *(each.name for each in graph.params)]
     for name in (*names, *(tensor for node in graph.nodes for tensor in node.outputs)):
         word = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or "x"
         word = f"x{word}" if word[0].isdigit() or iskeyword(word) else word
@@ -257,11 +258,11 @@ class NodeWriter:
             getattr(trial, line.name)(*before, *several, **values)
         except LayerscopeError:
             return False
-        made = trial.last_node
+        found = trial.last_node
         return (
             (node.op, node.inputs, node.attributes, node.ties, len(node.outputs))
-            == (made.op, made.inputs, made.attributes, made.ties, len(made.outputs))
-            and bool(node.module) == bool(made.module)
+            == (found.op, found.inputs, found.attributes, found.ties, len(found.outputs))
+            and bool(node.module) == bool(found.module)
         )  # fmt: skip
 
     def _name(self, node: Node) -> str:
@@ -318,9 +319,9 @@ class NodeWriter:
         return found
 
     def _window(self, window: Window, *, pooling: bool) -> Arguments:
-        padding = window.pads
-        if not isinstance(padding, str) and all(before == after for before, after in padding):
-            padding = self._short(tuple(before for before, _ in padding))
+        padding: object = window.pads
+        if not isinstance(window.pads, str) and all(a == b for a, b in window.pads):
+            padding = self._short(tuple(before for before, _ in window.pads))
         same_stride = pooling and window.stride == window.kernel
         return {
             "kernel": self._short(window.kernel),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from struct import unpack_from
+from struct import unpack
 from typing import Any
 
 from msgspec import Struct
@@ -329,7 +329,7 @@ def attribute_of(wire: Wire, start: int, end: int) -> AttributeProto:
         elif number == 3 and kind == VARINT:
             value = signed(begin)
         elif number == 2 and kind == FIXED32:
-            value = unpack_from("<f", wire.data, begin)[0]
+            value = unpack("<f", wire.data[begin:stop])[0]
         elif number == 4 and kind == LEN:
             value = wire.text(begin, stop)
         elif number == 5 and kind == LEN:

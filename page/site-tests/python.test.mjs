@@ -1,0 +1,94 @@
+// Pyodide against CPython without the onnx package: the JSON of networks is the same to the byte.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { before, describe, it } from "node:test";
+import { SITE } from "./helpers.mjs";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const PYTHON = process.env.PYTHON ?? "python3";
+const CACHE = join(ROOT, "page", ".cache");
+const FOLDER = "/files";
+
+function cpython(code, ...args) {
+  return execFileSync(PYTHON, ["-c", code, ...args], { encoding: "utf8", maxBuffer: 1 << 30, cwd: ROOT, env: { ...process.env, PYTHONPATH: join(ROOT, "src") } });
+}
+
+const ANSWERS = `
+import json, sys
+sys.modules["onnx"] = None
+from layerscope.api.live import answer
+for line in sys.stdin.read().splitlines():
+    print(answer(line))
+`;
+
+// Answers of CPython, one for each request.
+function answers(requests) {
+  const text = requests.map((request) => JSON.stringify(request)).join("\n");
+  return execFileSync(PYTHON, ["-c", ANSWERS], { input: text, encoding: "utf8", maxBuffer: 1 << 30, env: { ...process.env, PYTHONPATH: join(ROOT, "src") } }).trim().split("\n");
+}
+
+describe("Pyodide", () => {
+  let ask;
+  let python;
+  before(async () => {
+    const { loadPyodide } = await import(pathToFileURL(join(SITE, "pyodide", "pyodide.mjs")).href);
+    python = await loadPyodide({ indexURL: `${join(SITE, "pyodide")}/` });
+    const zip = readFileSync(join(SITE, "python.zip"));
+    python.unpackArchive(zip.buffer.slice(zip.byteOffset, zip.byteOffset + zip.byteLength), "zip", { extractDir: "/lib/layerscope-site" });
+    python.runPython('import sys; sys.path.insert(0, "/lib/layerscope-site"); from layerscope.api.live import answer');
+    ask = (request) => python.globals.get("answer")(JSON.stringify(request));
+  });
+
+  const same = (requests) => {
+    const wanted = answers(requests);
+    requests.forEach((request, at) => assert.equal(ask(request), wanted[at], `${request.zoo ?? request.path ?? "text"} differs`));
+  };
+
+  it("has the JSON of every zoo network", () => {
+    const names = JSON.parse(ask({ what: "zoo" })).names.map(([name]) => name);
+    assert.ok(names.length > 90);
+    same(names.map((zoo) => ({ what: "analyze", zoo, conventions: ["exact", "thop"] })));
+  });
+
+  it("has the JSON of all conventions and charts of a network", () => same([{ what: "analyze", zoo: "lenet5" }]));
+
+  it("has the JSON of prototxts, prints and tables", () => {
+    const texts = JSON.parse(cpython(TEXTS));
+    assert.ok(texts.length >= 10);
+    same(texts.map((text) => ({ what: "analyze", text, conventions: ["exact"] })));
+  });
+
+  it("has the JSON of ten ONNX files", () => {
+    const paths = JSON.parse(cpython(MODELS, CACHE));
+    assert.equal(paths.length, 10);
+    python.FS.mkdirTree(FOLDER);
+    for (const path of paths) python.FS.writeFile(join(FOLDER, path), readFileSync(join(CACHE, path)));
+    const wanted = answers(paths.map((path) => ({ what: "analyze", path: join(CACHE, path), conventions: ["exact"] })));
+    paths.forEach((path, at) => assert.equal(ask({ what: "analyze", path: join(FOLDER, path), conventions: ["exact"] }), wanted[at].replaceAll(CACHE, FOLDER), `${path} differs`));
+  });
+});
+
+const TEXTS = `
+import json
+from layerscope.api.live import SAMPLES
+from layerscope.api.networks import analyze
+from layerscope.notations import NOTATIONS, write
+from tests.formats.caffe.test_caffemodel import LENET
+texts = [*SAMPLES, LENET]
+report = analyze("alexnet")
+texts += [write(report, name) for name in ("netscope", "keras", "torchsummary", "matconvnet", "cs231n.md", "backbone") if name in NOTATIONS]
+print(json.dumps(texts))
+`;
+
+const MODELS = `
+import json, sys
+from layerscope.cli import run
+names = ("lenet5", "alexnet", "squeezenet1_0", "squeezenet1_1", "resnet18", "googlenet", "mobilenet_v2", "shufflenet_v2_x1_0", "mnasnet1_0", "nin")
+for name in names:
+    assert run(["export", name, "--zero-weights", "-o", f"{sys.argv[1]}/{name}.onnx"]) == 0
+print(json.dumps([f"{name}.onnx" for name in names]))
+`;
