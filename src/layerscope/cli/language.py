@@ -103,6 +103,11 @@ def asked(network: str, form: str, options: LanguageOptions) -> LanguageRequest 
         raise UsageError(f"{what} needs a language model as hf:config.json, {network} is none")
     if form not in FORMS:
         raise UsageError(f"{given[0]} cannot be combined with --as {form}")
+    from layerscope.llm.block_formats import block_format
+
+    for text in (options["weight_dtype"], *(options["cache_dtype"] or "").split(",")[:2]):
+        if text:
+            block_format(text)
     return {
         "program": program,
         "weights": options["weight_dtype"],
