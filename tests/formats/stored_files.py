@@ -119,6 +119,9 @@ def legacy(path: Path, shapes: Mapping[str, Sequence[int]]) -> str:
 GGUF_TYPES = {name: (number, block, size) for name, block, size, number in GGML_DTYPES}
 
 
+Metadata = Mapping[str, int | str | list[str]]
+
+
 def gguf_text(text: str) -> bytes:
     """A text of a GGUF file, after its length."""
     return struct.pack("<Q", len(text.encode())) + text.encode()
@@ -134,9 +137,7 @@ def gguf_value(value: int | str | list[str]) -> bytes:
     return struct.pack("<II", 4, value)
 
 
-def gguf(
-    path: Path, arrays: Shapes, metadata: Mapping[str, int | str | list[str]] | None = None
-) -> str:
+def gguf(path: Path, arrays: Shapes, metadata: Metadata | None = None) -> str:
     """Write a GGUF file of version 3 with arrays of zeros; returns its path."""
     metadata = metadata or {}
     pairs = b"".join(gguf_text(key) + gguf_value(value) for key, value in metadata.items())

@@ -15,16 +15,20 @@ from layerscope.errors import FormatError
 from layerscope.formats.gguf import gguf_file
 from layerscope.formats.torch.checkpoints.stored_array import StoredArray, array_bytes
 from layerscope.graph.block_dtypes import GGML_DTYPES
-from tests.formats.stored_files import gguf
+from tests.formats.stored_files import Metadata, Shapes, gguf
 
-ARRAYS = {
+ARRAYS: Shapes = {
     "token_embd.weight": ("q4_0", (64, 256)),
     "blk.0.attn_q.weight": ("q4_k", (32, 256)),
     "blk.0.ffn_down.weight": ("q6_k", (16, 512)),
     "blk.0.attn_norm.weight": ("f32", (256,)),
     "blk.0.ffn_exps.weight": ("mxfp4", (4, 8, 64)),
 }
-METADATA = {"general.architecture": "llama", "llama.block_count": 1, "tokens": ["a", "bc"]}
+METADATA: Metadata = {
+    "general.architecture": "llama",
+    "llama.block_count": 1,
+    "tokens": ["a", "bc"],
+}
 
 
 def test_parameters_and_bytes_are_those_of_the_types(tmp_path: Path) -> None:
@@ -69,7 +73,7 @@ def _edited(path: str, old: bytes, new: bytes) -> str:
     ],
 )
 def test_broken_files_are_refused(old: bytes, new: bytes, message: str, tmp_path: Path) -> None:
-    arrays = {"a.weight": ("q4_0", (8, 256)), "b.weight": ("q6_k", (16, 512))}
+    arrays: Shapes = {"a.weight": ("q4_0", (8, 256)), "b.weight": ("q6_k", (16, 512))}
     path = _edited(gguf(tmp_path / "net.gguf", arrays), old, new)
     with pytest.raises(FormatError, match=message):
         gguf_file(path)

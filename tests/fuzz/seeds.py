@@ -106,7 +106,11 @@ def gguf_files() -> dict[str, bytes]:
     """Small files of GGUF."""
     some: stored_files.Shapes
     some = {"a.weight": ("q4_0", (2, 32)), "a.bias": ("f32", (2,)), "b.weight": ("q6_k", (1, 256))}
-    metadata = {"general.architecture": "llama", "n": 3, "tokens": ["a", "bc", ""]}
+    metadata: stored_files.Metadata = {
+        "general.architecture": "llama",
+        "n": 3,
+        "tokens": ["a", "bc", ""],
+    }
     write = stored_files.gguf
     return {
         "some": _written(partial(write, arrays=some, metadata=metadata)),

@@ -11,6 +11,7 @@ from layerscope.llm.account import Deployment, MemoryUse, memory_use
 from layerscope.llm.cache import LayerCache, cache_bytes, needed
 from layerscope.llm.description import LatentAttention
 from layerscope.llm.fit import MOST, LanguageFit, Largest
+from layerscope.llm.macs import macs
 from layerscope.llm.parameters import (
     active_params,
     expected_experts,
@@ -38,10 +39,12 @@ class LanguageResults(Struct, frozen=True):
 
     deployment: Deployment
     fit: LanguageFit | None = None
+    decodes: bool = False  # one token after the cache, not all of them at once
 
     def lines(self) -> tuple[str, ...]:
         """One sentence for each result."""
-        found = [*_params(self.deployment), *_cache(self.deployment), _memory(self.deployment)]
+        found = [*_params(self.deployment), *_attention(self.deployment, self.decodes)]
+        found += [*_cache(self.deployment), _memory(self.deployment)]
         return (*found, *(_fit(self.fit) if self.fit is not None else ()))
 
 
@@ -72,6 +75,19 @@ def _experts(deployment: Deployment) -> str:
         f"A decoding step of batch {batch} reads {read:.4g} of {widest.count} experts of a layer, "
         "on average, if all are as likely."
     )
+
+
+def _attention(deployment: Deployment, decodes: bool) -> list[str]:
+    """Multiply-adds of attention over all pairs, and over those that masks leave."""
+    options = deployment.cache
+    tokens, past = (1, options.tokens) if decodes else (options.tokens, 0)
+    found = macs(deployment.model, tokens, past, options.sequences)
+    if found is None or found.needed == found.attention:
+        return []
+    return [
+        f"Attention takes {exact_text(found.attention)} MACs over all pairs, "
+        f"{exact_text(found.needed)} over those that masks and windows leave."
+    ]
 
 
 def _size(size: int) -> str:
