@@ -7,21 +7,32 @@ import sys
 
 MOST_BYTES = 1 << 30
 MOST_SECONDS = 10  # of CPU time
-PROGRAM = f"""
-import resource, sys
-resource.setrlimit(resource.RLIMIT_AS, ({MOST_BYTES}, {MOST_BYTES}))
-resource.setrlimit(resource.RLIMIT_CPU, ({MOST_SECONDS}, {MOST_SECONDS}))
+LIMITS = """
+import resource
+resource.setrlimit(resource.RLIMIT_AS, ({size}, {size}))
+resource.setrlimit(resource.RLIMIT_CPU, ({seconds}, {seconds}))
+"""
+COMMAND = """
+import sys
 from layerscope.cli import run
 sys.exit(run(sys.argv[1:]))
 """
 
 
-def run_bounded(*args: str) -> tuple[int, str, str]:
-    """Exit code, output and errors of a command within 1 GB and 10 s; the output is cut short."""
+def run_limited(
+    program: str, *args: str, size: int = MOST_BYTES, seconds: int = MOST_SECONDS
+) -> tuple[int, str, str]:
+    """Exit code, output and errors of a Python program in a process with limits."""
+    limits = LIMITS.format(size=size, seconds=seconds)
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *args], capture_output=True, text=True, check=False
+        [sys.executable, "-c", limits + program, *args], capture_output=True, text=True, check=False
     )
     return done.returncode, done.stdout[-5000:], done.stderr[-3000:]
+
+
+def run_bounded(*args: str) -> tuple[int, str, str]:
+    """Exit code, output and errors of a command within 1 GB and 10 s; the output is cut short."""
+    return run_limited(COMMAND, *args)
 
 
 def refused(path: object, *args: str) -> str:
