@@ -12,6 +12,7 @@ from layerscope.api.networks import analyze
 from layerscope.llm.description import Experts, Layer
 from layerscope.llm.families import describe
 from layerscope.llm.macs import macs
+from tests.formats.torch.torch_nets import torch
 from tests.llm.test_torch_families import _modules, _small
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -34,7 +35,8 @@ def _all_experts(layer: Layer) -> Layer:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_multiply_adds_are_those_of_closed_forms(kind: str, tmp_path: Path) -> None:
-    _, transformers = _modules()
+    used, transformers = _modules()
+    assert used is torch
     config = _small(transformers, kind).to_dict()
     names = {"max_position_embeddings", "n_positions"} & {*config}
     config.update(dict.fromkeys(names, 8200), model_type=kind, num_hidden_layers=3, n_layer=3)
