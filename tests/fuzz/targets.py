@@ -35,6 +35,7 @@ from layerscope.formats import (
     builder_text,
     document,
     documents,
+    gguf,
     matconvnet,
 )
 from layerscope.formats import onnx as onnx_format
@@ -111,6 +112,19 @@ def fuzz_safetensors(data: bytes) -> None:
 
     _read(data, ".safetensors", read)
     _read(data, ".safetensors.index.json", lambda path: safetensors.read(path, DEFAULTS))
+
+
+def fuzz_gguf(data: bytes) -> None:
+    """Read the bytes as GGUF: its arrays have no more bytes than it stores."""
+    gguf.recognise(data)
+
+    def read(path: str) -> None:
+        arrays = gguf.gguf_file(path).arrays
+        sizes = [_count(array.shape, array.dtype) for array in arrays]
+        assert sum(sizes) <= len(data), "arrays of more bytes than the file has"
+        analyze(gguf.read(path, DEFAULTS))
+
+    _read(data, ".gguf", read)
 
 
 def fuzz_pickle(data: bytes) -> None:
@@ -365,7 +379,8 @@ def _read(data: bytes, suffix: str, read: Callable[[str], object]) -> None:
 
 TARGETS = {
     "prototxt": fuzz_prototxt, "protobuf": fuzz_protobuf, "onnx": fuzz_onnx, "mat5": fuzz_mat5,
-    "safetensors": fuzz_safetensors, "pickle": fuzz_pickle, "zip": fuzz_zip, "pt2": fuzz_pt2,
+    "safetensors": fuzz_safetensors, "gguf": fuzz_gguf, "pickle": fuzz_pickle, "zip": fuzz_zip,
+    "pt2": fuzz_pt2,
     "run_json": fuzz_run_json, "hf_config": fuzz_hf_config, "numbers": fuzz_numbers,
     "budget": fuzz_budget, "times": fuzz_times, "document": fuzz_document, "audit": fuzz_audit,
     "builder": fuzz_builder,

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from layerscope.formats.torch.capture import the_torch
-from layerscope.formats.torch.model_names.torchvision_timm import torchvision_models
 from layerscope.llm.cache import CacheOptions, cache_bytes
 from layerscope.llm.families import FAMILIES, describe
 from layerscope.llm.parameters import total_params
 from layerscope.llm.runtimes import RUNTIMES
+from tests.formats.torch.torch_nets import torch as pytorch
+from tests.formats.torch.torch_nets import vision
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 NOT_THERE = {"kimi_k2", "mimo"}  # their classes are remote code
@@ -78,26 +78,19 @@ TOKENS = 21
 
 
 def _modules() -> tuple[Any, Any]:
-    import importlib
-
-    torch = the_torch()
-    torchvision_models(torch)
-    return torch, importlib.import_module("transformers")
+    """PyTorch and transformers, which imports torchvision."""
+    vision()
+    return pytorch, pytest.importorskip("transformers", reason="make test-torch")
 
 
 def _build(transformers: Any, kind: str, config: Any) -> Any:
     if kind in TEXT:
-        home = importlib_home(transformers, kind)
-        return getattr(home, TEXT[kind])(config)
+        return getattr(transformers, TEXT[kind])(config)
     if kind == "whisper":
         return transformers.WhisperForConditionalGeneration(config)
     if config.is_encoder_decoder:
         return transformers.AutoModelForSeq2SeqLM.from_config(config)
     return transformers.AutoModelForCausalLM.from_config(config)
-
-
-def importlib_home(transformers: Any, kind: str) -> Any:
-    return transformers if hasattr(transformers, TEXT[kind]) else transformers.models
 
 
 def _count(model: Any) -> int:

@@ -98,11 +98,21 @@ def asked(network: str, form: str, options: LanguageOptions) -> LanguageRequest 
     given = [name for name, value in names.items() if value]
     if not given:
         return None
-    if not network.startswith("hf:"):
+    is_file = network.lower().endswith(".gguf")
+    if is_file and options["weight_dtype"]:
+        raise UsageError(f"--weight-dtype: {network} has the types of its weights")
+    if not network.startswith("hf:") and not is_file:
         what = f"{given[0]} {program}".strip() if given[0] == "--runtime" else given[0]
-        raise UsageError(f"{what} needs a language model as hf:config.json, {network} is none")
+        raise UsageError(
+            f"{what} needs a language model, as hf:config.json or a GGUF file; {network} is none"
+        )
     if form not in FORMS:
         raise UsageError(f"{given[0]} cannot be combined with --as {form}")
+    from layerscope.llm.block_formats import block_format
+
+    for text in (options["weight_dtype"], *(options["cache_dtype"] or "").split(",")[:2]):
+        if text:
+            block_format(text)
     return {
         "program": program,
         "weights": options["weight_dtype"],
@@ -110,8 +120,13 @@ def asked(network: str, form: str, options: LanguageOptions) -> LanguageRequest 
     }
 
 
-def results(network: str, request: LanguageRequest, options: MemoryOptions) -> LanguageResults:
-    """The memory of a language model in use, and what fits if `--fit` is given."""
+def results(
+    network: str, request: LanguageRequest, options: MemoryOptions, stored: int
+) -> LanguageResults:
+    """The memory of a language model in use, and what fits if `--fit` is given.
+
+    `stored` are the bytes of the weights in the network's own file.
+    """
     from layerscope.export.language_lines import LanguageResults
     from layerscope.llm.account import Deployment, read_language_model
     from layerscope.llm.block_formats import block_format
@@ -130,11 +145,14 @@ def results(network: str, request: LanguageRequest, options: MemoryOptions) -> L
         cache=CacheOptions(
             tokens=tokens, sequences=options["batch"] or 1, keys=formats[0], values=formats[1]
         ),
-        weights=block_format(request["weights"] or dtype or "bf16").name,
+        weights=block_format(request["weights"] or dtype or "bf16").name
+        if network.startswith("hf:")
+        else "the types of the file",
+        stored=None if network.startswith("hf:") else stored,
         activations=activations,
         program=request["program"],
     )
     fit = None
     if options["fit"] is not None:
         fit = language_fit(deployment, quantity(options["fit"], "bytes", "--fit"))
-    return LanguageResults(deployment, fit)
+    return LanguageResults(deployment, fit, options["decode"] is not None)

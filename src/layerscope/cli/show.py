@@ -57,6 +57,7 @@ NET is a zoo name, or a file:
   layerscope show model.pt2                        # torch.export.save
   layerscope show model.safetensors                # parameters only
   layerscope show model.safetensors.index.json
+  layerscope show model.gguf                       # parameters and bytes by type
   layerscope show state_dict.pt
   layerscope show notes.md                         # a table of layers
   layerscope show notes.md#2                       # its second network
@@ -243,6 +244,9 @@ def command(
     }
     settings = analyze_options(options)
     settings["dtype"] = settings["dtype"] or ("fp16" if options["mixed"] else None)
+    if wanted is not None and not network.startswith("hf:"):
+        # A file of weights has no lengths: they are those of the cache.
+        settings.update(tokens=None, decode=None, batch=None, dtype=None)
     if kind == "report":
         report = _read_report(network, options, counted)
     else:
@@ -261,7 +265,9 @@ def command(
         from layerscope.export.fit_lines import MemoryResults
 
         if wanted is not None:
-            requested = MemoryResults(language=results(network, wanted, options))
+            requested = MemoryResults(
+                language=results(network, wanted, options, report.totals.param_bytes)
+            )
         else:
             requested = _memory_results(network, report, options, counted, settings)
         deliver(_render(report, form, options, requested, to_file=bool(output)), output, form)

@@ -8,13 +8,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from layerscope.llm.account import Deployment, MemoryUse, memory_use
-from layerscope.llm.block_formats import block_format
 from layerscope.llm.cache import LayerCache, cache_bytes, needed
 from layerscope.llm.description import LatentAttention
 from layerscope.llm.fit import MOST, LanguageFit, Largest
-from layerscope.llm.parameters import active_params, predictor_params, total_params
+from layerscope.llm.macs import macs
+from layerscope.llm.parameters import (
+    active_params,
+    expected_experts,
+    predictor_params,
+    total_params,
+)
 from layerscope.report.numbers import bytes_text, exact_text
 
+MOST_TOKENS = 100_000  # more tokens are sent to all experts
 NAMES = {
     "full": "full attention",
     "sliding": "sliding windows",
@@ -33,10 +39,12 @@ class LanguageResults(Struct, frozen=True):
 
     deployment: Deployment
     fit: LanguageFit | None = None
+    decodes: bool = False  # one token after the cache, not all of them at once
 
     def lines(self) -> tuple[str, ...]:
         """One sentence for each result."""
-        found = [*_params(self.deployment), *_cache(self.deployment), _memory(self.deployment)]
+        found = [*_params(self.deployment), *_attention(self.deployment, self.decodes)]
+        found += [*_cache(self.deployment), _memory(self.deployment)]
         return (*found, *(_fit(self.fit) if self.fit is not None else ()))
 
 
@@ -47,6 +55,7 @@ def _params(deployment: Deployment) -> list[str]:
         counts = ", ".join(f"{exact_text(c.params)} {c.convention}" for c in active_params(model))
         total = exact_text(total_params(model))
         found.append(f"Active per token, of {total} parameters: {counts}.")
+        found.append(_experts(deployment))
     more = predictor_params(model)
     if more:
         found.append(
@@ -54,6 +63,31 @@ def _params(deployment: Deployment) -> list[str]:
             "further parameters in the checkpoint."
         )
     return [*(f"Counted here is {note}." for note in model.notes), *found]
+
+
+def _experts(deployment: Deployment) -> str:
+    """How many experts a decoding step of the batch reads, of the layers with the most."""
+    layers = [each.experts for each in deployment.model.layers if each.experts is not None]
+    widest = max(layers, key=lambda each: each.count)
+    batch = deployment.cache.sequences
+    read = float(expected_experts(widest, min(batch, MOST_TOKENS)))
+    return (
+        f"A decoding step of batch {batch} reads {read:.4g} of {widest.count} experts of a layer, "
+        "on average, if all are as likely."
+    )
+
+
+def _attention(deployment: Deployment, decodes: bool) -> list[str]:
+    """Multiply-adds of attention over all pairs, and over those that masks leave."""
+    options = deployment.cache
+    tokens, past = (1, options.tokens) if decodes else (options.tokens, 0)
+    found = macs(deployment.model, tokens, past, options.sequences)
+    if found is None or found.needed == found.attention:
+        return []
+    return [
+        f"Attention takes {exact_text(found.attention)} MACs over all pairs, "
+        f"{exact_text(found.needed)} over those that masks and windows leave."
+    ]
 
 
 def _size(size: int) -> str:
@@ -127,11 +161,12 @@ def _uses(use: MemoryUse) -> str:
 
 
 def _memory(deployment: Deployment) -> str:
-    bits = float(block_format(deployment.weights).bits)
+    use = memory_use(deployment)
+    bits = 8 * use.weights / max(total_params(deployment.model), 1)
     batch = deployment.cache.sequences
     return (
-        f"Memory at batch {batch} with weights in {deployment.weights} ({bits:g} bits each): "
-        f"{_uses(memory_use(deployment))}."
+        f"Memory at batch {batch} with weights in {deployment.weights} ({bits:.2f} bits each on "
+        f"average): {_uses(use)}."
     )
 
 

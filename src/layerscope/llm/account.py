@@ -11,14 +11,16 @@ from msgspec.structs import replace
 
 from layerscope.errors import UsageError
 from layerscope.formats.config_file import read_config
+from layerscope.formats.gguf import gguf_file
 from layerscope.llm.block_formats import block_format
 from layerscope.llm.cache import CacheOptions, LayerCache, Rule, cache_bytes, layer_caches, needed
 from layerscope.llm.description import EXPERTS, LanguageModel, Layer
 from layerscope.llm.families import describe
+from layerscope.llm.gguf_config import gguf_model
 from layerscope.llm.runtimes import runtime
 from layerscope.llm.weight_bytes import weight_bytes
 
-PREFIX = "hf:"
+PREFIX, GGUF_SUFFIX = "hf:", ".gguf"
 F32_BYTES = 4
 VLLM_TOKENS = 8192  # computed at once, the default of max_num_batched_tokens
 
@@ -29,6 +31,7 @@ class Deployment(Struct, frozen=True, kw_only=True):
     model: LanguageModel
     cache: CacheOptions
     weights: str = "bf16"
+    stored: int | None = None  # bytes of the weights, where a file has them
     activations: str = "bf16"
     program: str = ""
 
@@ -61,7 +64,9 @@ class MemoryUse(Struct, frozen=True):
 
 
 def read_language_model(network: str) -> LanguageModel:
-    """The language model of `hf:config.json` or `hf:folder`."""
+    """The language model of `hf:config.json`, `hf:folder` or a GGUF file."""
+    if network.lower().endswith(GGUF_SUFFIX):
+        return gguf_model(gguf_file(network), network)
     if not network.startswith(PREFIX):
         raise UsageError(f"{network}: no configuration of a language model, such as hf:config.json")
     path = network.removeprefix(PREFIX)
@@ -113,6 +118,7 @@ def memory_use(deployment: Deployment, weights: int | None = None) -> MemoryUse:
     logits = outputs * model.vocabulary * F32_BYTES
     at_end = rows * model.hidden * number
     is_end = at_end + logits > inside
+    weights = deployment.stored if weights is None else weights
     if weights is None:
         weights = weight_bytes(model, block_format(deployment.weights))
     return MemoryUse(

@@ -188,7 +188,7 @@ def has(config: ConfigValues, name: str) -> bool:
 def attentions(config: ConfigValues, form: LlamaForm, number: int) -> list[HeadAttention]:
     """The attention of every layer, with its window."""
     heads = config.size("num_attention_heads")
-    head = config.size("head_dim", otherwise=max(config.size("hidden_size") // heads, 1))
+    head = config.size("head_dim", otherwise=config.size("hidden_size") // heads)
     windows = _windows(config, form, number)
     return [
         HeadAttention(
