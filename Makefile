@@ -149,7 +149,7 @@ $(VENV)/fuzz: $(VENV)/dev
 	$(PIP) install atheris
 	@touch $@
 
-TARGETS ?= prototxt protobuf onnx mat5 safetensors pickle zip pt2 run_json hf_config numbers budget times document audit
+TARGETS ?= prototxt protobuf onnx mat5 safetensors gguf pickle zip pt2 run_json hf_config numbers budget times document audit
 
 # Two at a time; what a target printed is .fuzz/TARGET.log, what it found .fuzz/TARGET-crash-….
 fuzz: $(VENV)/fuzz

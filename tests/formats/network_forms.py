@@ -20,7 +20,7 @@ from tests.formats.caffe.test_caffemodel import LENET
 from tests.formats.matconvnet import matfiles
 from tests.formats.matconvnet.matnets import patch32
 from tests.formats.onnx.onnx_files import conv, model, zeros
-from tests.formats.stored_files import safetensors
+from tests.formats.stored_files import gguf, safetensors
 from tests.formats.test_pt2 import saved, tiny
 
 Make = Callable[[Path], str]
@@ -147,6 +147,10 @@ FORMS = {
     "document": Form(text("notes.md", TABLE)),
     "document#1": Form(lambda folder: f"{text('notes.txt', TABLE)(folder)}#1"),
     "safetensors": Form(arrays, arrays_only=True),
+    "gguf": Form(
+        lambda folder: gguf(folder / "net.gguf", {"fc.weight": ("q8_0", [4, 32])}),
+        arrays_only=True,
+    ),
     "safetensors index": Form(index, arrays_only=True),
     "state dict": Form(state_dict, torch=True, arrays_only=True),
     "bin index": Form(bin_index, torch=True, arrays_only=True),

@@ -1,4 +1,4 @@
-"""Files of stored arrays, written by hand: safetensors, and pickles opcode by opcode."""
+"""Files of stored arrays, written by hand: safetensors, GGUF, and pickles opcode by opcode."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
+
+from layerscope.graph.block_dtypes import GGML_DTYPES
 
 SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "U8": 1, "I64": 8, "BOOL": 1}
 Shapes = Mapping[str, tuple[str, Sequence[int]]]
@@ -111,4 +113,41 @@ def legacy(path: Path, shapes: Mapping[str, Sequence[int]]) -> str:
     head = b"".join([b"\x80\x02" + each + b"." for each in pickles])
     stored = [struct.pack("<q", prod(s)) + bytes(4 * prod(s)) for s in shapes.values()]
     path.write_bytes(head + b"".join(stored))
+    return str(path)
+
+
+GGUF_TYPES = {name: (number, block, size) for name, block, size, number in GGML_DTYPES}
+
+
+def gguf_text(text: str) -> bytes:
+    """A text of a GGUF file, after its length."""
+    return struct.pack("<Q", len(text.encode())) + text.encode()
+
+
+def gguf_value(value: int | str | list[str]) -> bytes:
+    """A value of metadata with its type: uint32, text or a list of texts."""
+    if isinstance(value, list):
+        items = b"".join(map(gguf_text, value))
+        return struct.pack("<IIQ", 9, 8, len(value)) + items
+    if isinstance(value, str):
+        return struct.pack("<I", 8) + gguf_text(value)
+    return struct.pack("<II", 4, value)
+
+
+def gguf(
+    path: Path, arrays: Shapes, metadata: Mapping[str, int | str | list[str]] | None = None
+) -> str:
+    """Write a GGUF file of version 3 with arrays of zeros; returns its path."""
+    metadata = metadata or {}
+    pairs = b"".join(gguf_text(key) + gguf_value(value) for key, value in metadata.items())
+    infos, position = b"", 0
+    for name, (dtype, shape) in arrays.items():
+        number, block, size = GGUF_TYPES[dtype]
+        axes = struct.pack(f"<{len(shape)}Q", *reversed(shape))
+        infos += gguf_text(name) + struct.pack("<I", len(shape)) + axes
+        infos += struct.pack("<IQ", number, position)
+        position += -(-(prod(shape) // block * size) // 32) * 32
+    header = b"GGUF" + struct.pack("<IQQ", 3, len(arrays), len(metadata)) + pairs + infos
+    header += bytes(-len(header) % 32)
+    path.write_bytes(header + bytes(position))
     return str(path)

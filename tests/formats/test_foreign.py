@@ -44,7 +44,7 @@ FILES: dict[str, tuple[bytes, str]] = {
     "solver.pt": (SOLVER, "a solver of Caffe"), "solver": (SOLVER, "a solver of Caffe"),
     "m.tflite": (b"\x1c\0\0\0TFL3" + b"\0" * 99, "TensorFlow Lite.*tf2onnx.convert --tflite"),
     "tflite.bin": (b"\x1c\0\0\0TFL3" + b"\0" * 99, "TensorFlow Lite"),
-    "x.gguf": (b"GGUF\x03\0\0\0", "GGUF.*hf:config.json"), "x.bin": (b"GGUF\x03\0\0\0", "GGUF"),
+    "x.ggml": (b"lmgg\x03\0\0\0", "GGML.*hf:config.json"), "x.bin": (b"tjgg\x03\0\0\0", "GGML"),
     "m.h5": (b"\x89HDF\r\n\x1a\n" + b"\0" * 99, "HDF5.*keras"),
     "m.keras": (archive("metadata.json", "config.json"), "Keras.*export"),
     "yolo.cfg": (b"[net]\nbatch=1\n[convolutional]\n", "Darknet"),

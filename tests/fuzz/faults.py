@@ -96,6 +96,21 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
             "if dtype is None or entry.shape is None:",
         ),
     ),
+    "gguf": (
+        Fault(
+            "offsets beyond the end of the file", "formats/torch/checkpoints/stored_array.py",
+            "if not 0 <= span.begin <= span.end <= size:", "if not 0 <= span.begin <= span.end:",
+        ),
+        Fault(
+            "two arrays over the same bytes", "formats/torch/checkpoints/stored_array.py",
+            "if span.begin < before.end and span.end > span.begin:",
+            "if span.begin < before.begin and span.end > span.begin:",
+        ),
+        Fault(
+            "a type that ggml does not have", "formats/gguf.py",
+            "    dtype = DTYPES.get(kind)\n", "    dtype = DTYPES[kind]\n",
+        ),
+    ),
     "pickle": (
         Fault(
             "a tensor of what is no storage", "formats/torch/checkpoints/pickled_tensors.py",

@@ -102,6 +102,18 @@ def arrays() -> dict[str, bytes]:
     return {name: _written(partial(write, arrays=each)) for name, each in made.items()}
 
 
+def gguf_files() -> dict[str, bytes]:
+    """Small files of GGUF."""
+    some: stored_files.Shapes
+    some = {"a.weight": ("q4_0", (2, 32)), "a.bias": ("f32", (2,)), "b.weight": ("q6_k", (1, 256))}
+    metadata = {"general.architecture": "llama", "n": 3, "tokens": ["a", "bc", ""]}
+    write = stored_files.gguf
+    return {
+        "some": _written(partial(write, arrays=some, metadata=metadata)),
+        "none": _written(partial(write, arrays={})),
+    }
+
+
 def pickles() -> dict[str, bytes]:
     """Files of torch.save before 1.6, and the pickles of later ones."""
     shapes = {"a.weight": (2, 3), "a.bias": (2,)}
@@ -286,6 +298,7 @@ def _written(write: Callable[[Path], object]) -> bytes:
 
 SEEDS: dict[str, Callable[[], dict[str, bytes]]] = {
     "prototxt": texts, "protobuf": messages, "onnx": models, "mat5": matlab, "safetensors": arrays,
+    "gguf": gguf_files,
     "pickle": pickles, "zip": archives, "pt2": programs, "run_json": runs, "hf_config": configs,
     "numbers": numbers, "budget": budgets, "times": times,
     "document": notes, "audit": documents,

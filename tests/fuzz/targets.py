@@ -29,9 +29,10 @@ from layerscope.documents.reader import BREAK
 from layerscope.documents.reader import load as load_text
 from layerscope.errors import LayerscopeError
 from layerscope.export import report_file, run_json
-from layerscope.formats import DEFAULTS, ReadOptions, document, documents, matconvnet
+from layerscope.formats import DEFAULTS, ReadOptions, document, documents, gguf, matconvnet
 from layerscope.formats import onnx as onnx_format
 from layerscope.formats.caffe import caffemodel, prototxt
+from layerscope.formats.config_file import read_config
 from layerscope.formats.torch import pt2
 from layerscope.formats.torch.checkpoints import safetensors, torch_save
 from layerscope.formats.torch.model_names import hugging_face
@@ -97,6 +98,19 @@ def fuzz_safetensors(data: bytes) -> None:
 
     _read(data, ".safetensors", read)
     _read(data, ".safetensors.index.json", lambda path: safetensors.read(path, DEFAULTS))
+
+
+def fuzz_gguf(data: bytes) -> None:
+    """Read the bytes as GGUF: its arrays have no more bytes than it stores."""
+    gguf.recognise(data)
+
+    def read(path: str) -> None:
+        arrays = gguf.gguf_file(path).arrays
+        sizes = [_count(array.shape, array.dtype) for array in arrays]
+        assert sum(sizes) <= len(data), "arrays of more bytes than the file has"
+        analyze(gguf.read(path, DEFAULTS))
+
+    _read(data, ".gguf", read)
 
 
 def fuzz_pickle(data: bytes) -> None:
@@ -168,7 +182,7 @@ def fuzz_hf_config(data: bytes) -> None:
     """Read the bytes as a config.json, and work out the inputs of a model that has it."""
 
     def read(path: str) -> None:
-        settings = hugging_face._read(path)
+        settings = read_config(path)
         assert isinstance(settings["model_type"], str), "model_type"
         for main in ("pixel_values", "input_features", "input_values", "input_ids"):
             with contextlib.suppress(LayerscopeError):
@@ -351,7 +365,8 @@ def _read(data: bytes, suffix: str, read: Callable[[str], object]) -> None:
 
 TARGETS = {
     "prototxt": fuzz_prototxt, "protobuf": fuzz_protobuf, "onnx": fuzz_onnx, "mat5": fuzz_mat5,
-    "safetensors": fuzz_safetensors, "pickle": fuzz_pickle, "zip": fuzz_zip, "pt2": fuzz_pt2,
+    "safetensors": fuzz_safetensors, "gguf": fuzz_gguf, "pickle": fuzz_pickle, "zip": fuzz_zip,
+    "pt2": fuzz_pt2,
     "run_json": fuzz_run_json, "hf_config": fuzz_hf_config, "numbers": fuzz_numbers,
     "budget": fuzz_budget, "times": fuzz_times, "document": fuzz_document, "audit": fuzz_audit,
 }  # fmt: skip

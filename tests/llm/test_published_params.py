@@ -98,8 +98,6 @@ def _rounded(count: int, stated: str, unit: str) -> bool:
 
 
 ACTIVE = [row for row in ROWS if row["stated_active"] and row["active_convention"]]
-# 17 B and 12 B are rounded more coarsely than their digits say.
-COARSE = {"P084"}
 
 
 @needs_shared

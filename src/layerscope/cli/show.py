@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
+from layerscope.cli.language import RUNTIME, LanguageOptions, asked, language_options, results
 from layerscope.cli.network import (
     CONVENTION_NAMES,
     FILE,
@@ -55,6 +56,7 @@ NET is a zoo name, or a file:
   layerscope show model.pt2                        # torch.export.save
   layerscope show model.safetensors                # parameters only
   layerscope show model.safetensors.index.json
+  layerscope show model.gguf                       # parameters and bytes by type
   layerscope show state_dict.pt
   layerscope show notes.md                         # a table of layers
   layerscope show notes.md#2                       # its second network
@@ -68,6 +70,7 @@ Or the name of a PyTorch model:
   layerscope show timm:vit_tiny_patch16_224 --depth 2
   layerscope show hf:path/to/config.json --tokens 2048
   layerscope show hf:path/to/config.json --decode 8192 --dtype bf16
+  layerscope show hf:config.json --decode 8192 --runtime llama.cpp --fit 24GB
   layerscope show my_file.py:make_model --input 1x3x64x64
   layerscope show package.module:Class
 """
@@ -93,7 +96,7 @@ class TableOptions(TypedDict):
     no_stamp: bool
 
 
-class ShowOptions(NetworkOptions, TableOptions):
+class ShowOptions(NetworkOptions, TableOptions, LanguageOptions):
     """Options of the command."""
 
     like: str | None
@@ -101,10 +104,8 @@ class ShowOptions(NetworkOptions, TableOptions):
     train: str | None
     mixed: bool
     checkpoint: bool
-    fit: str | None
     strict: bool
     times: tuple[str, ...]
-    runtime: float | None
     power: float | None
 
 
@@ -194,8 +195,13 @@ FORM_NAMES = tuple(FORMS)
     "measure, or Boda's per-call file. Several files are compared.",
 )
 @click.option(
-    "--runtime", type=REAL_NUMBER, metavar="S", help="Time of the whole network in seconds."
+    "--runtime",
+    type=RUNTIME,
+    metavar="S|NAME",
+    help="Time of the whole network in seconds. Of a language model: the program whose cache is "
+    "printed, llama.cpp, vllm, transformers or mlx.",
 )
+@language_options
 @click.option(
     "--power", type=REAL_NUMBER, metavar="W", help="Power in watts, for the energy of a run."
 )
@@ -225,6 +231,7 @@ def command(
     form = chosen_form(form, output, FORM_NAMES, tuple(NOTATIONS))
     _check_options(form, options)
     _check_training(options)
+    wanted = asked(network, form, options)
     timed = bool(options["times"]) or (options["runtime"], options["power"]) != (None, None)
     if timed:
         from layerscope.cli.times import check_times, show_times
@@ -251,7 +258,12 @@ def command(
     if timed:
         show_times(report, form, output, options)
     else:
-        requested = _memory_results(network, report, options, counted, settings)
+        from layerscope.export.fit_lines import MemoryResults
+
+        if wanted is not None:
+            requested = MemoryResults(language=results(network, wanted, options))
+        else:
+            requested = _memory_results(network, report, options, counted, settings)
         deliver(_render(report, form, options, requested, to_file=bool(output)), output, form)
     if options["strict"] and report.coverage.unknown:
         raise StrictError(f"--strict: {report.coverage}")

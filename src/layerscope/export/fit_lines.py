@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from msgspec import Struct
 
 from layerscope.analysis.training import Training
@@ -11,12 +13,16 @@ from layerscope.report.numbers import at_least, bytes_text
 from layerscope.report.training import Fit, fit_line, training_line
 from layerscope.report.types import Report
 
+if TYPE_CHECKING:
+    from layerscope.export.language_lines import LanguageResults
+
 
 class MemoryResults(Struct, frozen=True):
     """Memory of a training step and the largest batch; None for what was not requested."""
 
     training: Training | None = None
     fit: Fit | None = None
+    language: LanguageResults | None = None
 
     def lines(self, report: Report) -> tuple[str, ...]:
         """One sentence for each result."""
@@ -25,7 +31,7 @@ class MemoryResults(Struct, frozen=True):
             sentences.append(training_line(self.training, report.batch))
         if self.fit is not None:
             sentences.append(fit_line(self.fit, "training" if self.training else "inference"))
-        return tuple(sentences)
+        return (*sentences, *(self.language.lines() if self.language is not None else ()))
 
 
 def headline(found: Fit) -> str:

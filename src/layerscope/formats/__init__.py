@@ -53,6 +53,7 @@ FORMATS = (
         (".safetensors", ".safetensors.index.json"),
         "weights of PyTorch models",
     ),
+    Format("gguf", "gguf", (".gguf",), "weights of llama.cpp"),
     Format("pt2", "torch.pt2", (".pt2",), "exported programs of PyTorch", binds=True),
     Format(
         "pickle",

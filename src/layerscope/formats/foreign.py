@@ -41,11 +41,10 @@ KERAS = UnsupportedFormat(
     "in Python, keras.models.load_model({literal}).export('model.onnx', format='onnx')",
 )
 HDF5 = UnsupportedFormat("an HDF5 file, such as a Keras model", KERAS.how)
-GGUF = UnsupportedFormat(
-    "a GGUF file of llama.cpp, weights and sizes without operations",
-    "show the model that it was converted from: hf:config.json",
+GGML = UnsupportedFormat(
+    "a GGML file of llama.cpp",
+    "convert it to GGUF, or show the model that it was converted from: hf:config.json",
 )
-GGML = UnsupportedFormat("a GGML file of llama.cpp", GGUF.how)
 DARKNET = UnsupportedFormat(
     "a Darknet configuration",
     "convert it to ONNX, such as with pytorch-YOLOv4's demo_darknet2onnx.py {path} NAME.weights",
@@ -142,7 +141,7 @@ DOCUMENTS = (
 )  # fmt: skip
 # Offset and magic bytes of a file.
 MAGIC: tuple[tuple[int, bytes, UnsupportedFormat], ...] = (
-    (4, b"TFL3", TFLITE), (0, b"GGUF", GGUF), (0, b"lmgg", GGML), (0, b"tjgg", GGML),
+    (4, b"TFL3", TFLITE), (0, b"lmgg", GGML), (0, b"tjgg", GGML),
     (0, b"fmgg", GGML), (0, b"RKNN", RKNN), (0, b"ftrt", TENSORRT), (0, b"ptrt", TENSORRT),
     (4, b"ORTM", ORT), (4, b"ET12", EXECUTORCH), (0, b"7767517\n", NCNN), (0, b"7767517\r", NCNN),
     (0, b"\xdd\x85\x76\x00", NCNN), (0, b"\x93NUMPY", NUMPY), (0, b"IMOD", DLC),
@@ -155,7 +154,7 @@ MAGIC: tuple[tuple[int, bytes, UnsupportedFormat], ...] = (
     (0, b"\xff\xd8\xff", NOT_A_MODEL), (0, b"GIF8", NOT_A_MODEL),
 )  # fmt: skip
 SUFFIXES: dict[str, UnsupportedFormat] = {
-    ".tflite": TFLITE, ".lite": TFLITE, ".gguf": GGUF, ".ggml": GGML, ".h5": HDF5, ".hdf5": HDF5,
+    ".tflite": TFLITE, ".lite": TFLITE, ".ggml": GGML, ".h5": HDF5, ".hdf5": HDF5,
     ".keras": KERAS, ".cfg": DARKNET, ".weights": DARKNET_WEIGHTS, ".param": NCNN, ".xml": OPENVINO,
     ".pb": GRAPH_DEF, ".meta": CHECKPOINT, ".index": CHECKPOINT, ".pdmodel": PADDLE,
     ".pdiparams": PADDLE, ".pdparams": PADDLE, ".mlmodel": COREML, ".mlpackage": COREML,

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from layerscope.errors import UnknownName
+from layerscope.graph.block_dtypes import BLOCK_DTYPES
 from layerscope.graph.checks import check
 
 Shape = tuple[int, ...]
@@ -37,7 +38,10 @@ def is_floating(dtype: str) -> bool:
 
 
 def storage_bytes(count: int, dtype: str) -> int:
-    """Bytes of `count` elements, packed: two int4 share a byte."""
+    """Bytes of `count` elements, packed: two int4 share a byte, dtypes of ggml are blocks."""
+    if dtype in BLOCK_DTYPES:
+        numbers, size = BLOCK_DTYPES[dtype]
+        return -(-count // numbers) * size
     bits = DTYPE_BITS.get(dtype)
     if bits is None:
         raise UnknownName("dtype", dtype, DTYPE_BITS)

@@ -51,9 +51,8 @@ class ConfigValues:
             if found is None:
                 continue
             if type(found) is not int or not 0 <= found <= MOST:
-                raise FormatError(
-                    f"{self.where}: {name} {str(found)[:40]}, expected a whole number up to {MOST:,}"
-                )
+                wanted = f"expected a whole number up to {MOST:,}"
+                raise FormatError(f"{self.where}: {name} {str(found)[:40]}, {wanted}")
             return found
         if otherwise is None:
             raise FormatError(f"{self.where}: no {names[0]}, which {self.model_type} needs")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from fractions import Fraction
 from math import prod
 
 from msgspec import Struct
 
-from layerscope.llm.description import EXPERTS, LanguageModel, Layer, Parts, Weights
+from layerscope.llm.description import EXPERTS, Experts, LanguageModel, Layer, Parts, Weights
 
 BUFFERS = "buffers"  # stored with the weights, but no parameters
 CONVENTIONS = {
@@ -95,3 +96,9 @@ def active_params(model: LanguageModel) -> tuple[ActiveCount, ...]:
         "without both embeddings": embedding + head,
     }
     return tuple(ActiveCount(name, layers + others - left_out[name]) for name in CONVENTIONS)
+
+
+def expected_experts(experts: Experts, tokens: int) -> Fraction:
+    """Distinct experts that so many tokens are sent to, if all are as likely."""
+    missed = Fraction(experts.count - experts.per_token, experts.count) ** tokens
+    return experts.count * (1 - missed)

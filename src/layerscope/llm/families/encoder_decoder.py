@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from layerscope.errors import FormatError
 from layerscope.llm.config_values import ConfigValues
 from layerscope.llm.description import HeadAttention, LanguageModel, Layer, Weights
 from layerscope.llm.families.shapes import feed_forward, linear, merged, norm, projections
@@ -13,6 +14,8 @@ MEL_KERNEL = 3
 
 
 def _attention(heads: int, head: int, is_causal: bool) -> HeadAttention:
+    if head < 1:
+        raise FormatError(f"{heads} heads of less than one channel each")
     return HeadAttention(
         heads=heads, kv_heads=heads, key_dim=head, value_dim=head, is_causal=is_causal
     )

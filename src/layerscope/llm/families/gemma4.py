@@ -67,7 +67,9 @@ def describe(config: ConfigValues) -> LanguageModel:
 def _of_layer(config: ConfigValues, i: int) -> ConfigValues:
     """The configuration of one layer, with the values that it lists for that layer alone."""
     listed = config.value("per_layer_config")
-    own = listed.get(str(i), listed.get(i)) if isinstance(listed, dict) else None
+    if not isinstance(listed, dict):
+        return config
+    own = next((each for key, each in listed.items() if str(key).lstrip("0") == str(i or "")), None)
     if not isinstance(own, dict):
         return config
     for name, value in own.items():

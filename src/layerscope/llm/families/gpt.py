@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from layerscope.errors import FormatError
 from layerscope.llm.config_values import ConfigValues
 from layerscope.llm.description import HeadAttention, LanguageModel, Layer, Weights
 from layerscope.llm.families.shapes import feed_forward, linear, merged, norm, projections
 
 
 def _heads(heads: int, kv_heads: int, head: int) -> HeadAttention:
+    if head < 1:
+        raise FormatError(f"{heads} heads of less than one channel each")
     return HeadAttention(heads=heads, kv_heads=kv_heads, key_dim=head, value_dim=head)
 
 

@@ -44,7 +44,7 @@ MAMBA_NAMES = ("mamba_n_heads", "mamba_d_head", "mamba_d_state", "mamba_n_groups
 
 def _attention(config: ConfigValues) -> HeadAttention:
     heads = config.size("num_attention_heads")
-    head = config.size("head_dim", otherwise=max(config.size("hidden_size") // heads, 1))
+    head = config.size("head_dim", otherwise=config.size("hidden_size") // heads)
     kv_heads = config.size("num_key_value_heads", otherwise=heads)
     return HeadAttention(heads=heads, kv_heads=kv_heads, key_dim=head, value_dim=head)
 

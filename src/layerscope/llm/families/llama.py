@@ -110,7 +110,7 @@ FORMS = {
     "helium": LlamaForm("attention_bias", "", "mlp_bias"),
     "hunyuan_v1_dense": LlamaForm("attention_bias", "attention_bias", query_norm="head"),
     "hunyuan_v1_moe": LlamaForm(
-        "attention_bias", "attention_bias", query_norm="head", shared_count="num_shared_expert"
+        "attention_bias", "attention_bias", query_norm="head", shared="intermediate_size"
     ),
     "llama": BIASED,
     "mimo": LlamaForm("attention_bias"),
@@ -188,7 +188,7 @@ def has(config: ConfigValues, name: str) -> bool:
 def attentions(config: ConfigValues, form: LlamaForm, number: int) -> list[HeadAttention]:
     """The attention of every layer, with its window."""
     heads = config.size("num_attention_heads")
-    head = config.size("head_dim", otherwise=max(config.size("hidden_size") // heads, 1))
+    head = config.size("head_dim", otherwise=config.size("hidden_size") // heads)
     windows = _windows(config, form, number)
     return [
         HeadAttention(
@@ -211,8 +211,8 @@ def _windows(config: ConfigValues, form: LlamaForm, number: int) -> list[int]:
         return [0] * number
     if config.items("layer_types"):
         return [size if kind in SLIDING else 0 for kind in config.layer_types(number)]
-    if config.model_type.startswith("qwen"):
-        first = config.count("max_window_layers", otherwise=number)
+    if config.value("max_window_layers") is not None:
+        first = config.count("max_window_layers")
         return [size if i >= first else 0 for i in range(number)]
     interval = config.count("sliding_window_pattern", "_sliding_window_pattern",
                             otherwise=form.interval)  # fmt: skip

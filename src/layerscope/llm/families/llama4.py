@@ -57,7 +57,7 @@ def _chunked(config: ConfigValues, number: int) -> list[bool]:
 
 def _layer(config: ConfigValues, hidden: int, is_chunked: bool, is_sparse: bool) -> Layer:
     heads = config.size("num_attention_heads")
-    head = config.size("head_dim", otherwise=max(hidden // heads, 1))
+    head = config.size("head_dim", otherwise=hidden // heads)
     attention = HeadAttention(
         heads=heads,
         kv_heads=config.size("num_key_value_heads", otherwise=heads),

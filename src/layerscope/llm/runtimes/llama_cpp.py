@@ -1,7 +1,8 @@
 """Caches as llama.cpp allocates them.
 
-Cells are rounded up to 256. A window layer has room for its window (of every sequence, if they
-share cells) and one micro-batch. Recurrent states are f32, with copies for speculative decoding.
+Cells are rounded up, to 256 in builds since 2024. A window layer has room for its window (of every
+sequence, if they share cells) and one micro-batch. Recurrent states are f32, with copies for
+speculative decoding.
 """
 
 from __future__ import annotations
@@ -18,25 +19,24 @@ from layerscope.llm.cache import (
 )
 from layerscope.llm.description import HeadAttention, LatentAttention, Layer, Recurrence
 
-CELLS = 256
 STATE = "f32"
 
 
-def padded(cells: int) -> int:
-    """Cells rounded up to a multiple of 256."""
-    return -(-cells // CELLS) * CELLS
+def padded(cells: int, options: CacheOptions) -> int:
+    """Cells rounded up to a multiple of the step."""
+    return -(-cells // options.cell_step) * options.cell_step
 
 
 def cells_of(attention: HeadAttention | LatentAttention, options: CacheOptions) -> int:
     """Cells of a layer for all sequences."""
     streams = 1 if options.is_unified else options.sequences
-    each = padded(options.tokens * (options.sequences if options.is_unified else 1))
+    each = padded(options.tokens * (options.sequences if options.is_unified else 1), options)
     window = 0
     if isinstance(attention, HeadAttention) and not options.is_full_window:
         window = attention.window or attention.chunk
     if window:
         sharing = options.sequences if options.is_unified else 1
-        each = min(each, padded(window * sharing + options.micro_batch))
+        each = min(each, padded(window * sharing + options.micro_batch, options))
     return each * streams
 
 

@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import json
 import os
-import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.util import find_spec
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from layerscope.errors import FormatError, MissingExtra, UnknownName
-from layerscope.formats import near_files
-from layerscope.formats.documents import unique_object
+from layerscope.formats.config_file import read_config
 from layerscope.formats.torch.capture import the_torch
 from layerscope.formats.torch.model_names.building import bounded_model, build
 from layerscope.formats.torch.model_names.torchvision_timm import torchvision_models
 from layerscope.graph.types import Shape
-from layerscope.limits import CONFIG_BYTES, MODEL_LAYERS, MOST_SIZE, NUMBER_DIGITS
+from layerscope.limits import MODEL_LAYERS
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
 
-Settings = dict[str, Any]  # the JSON object of a config.json
-LAYERS = re.compile(r"(^|_)(n_?layers?|layers|depth|num_blocks)$")
 MOST_PARTS = 100  # nested configurations, such as text_config
 MOST_INPUT = 2**31 - 1
 TOKENS: Shape = (1, 128)
@@ -38,7 +33,7 @@ def hugging_face_model(
 ) -> tuple[PreTrainedModel, Mapping[str, Shape], tuple[str, ...]]:
     """Build the model of a config.json or of its folder; also its input shapes, and notes."""
     path = os.path.join(path, "config.json") if os.path.isdir(path) else path
-    settings = _read(path)
+    settings = read_config(path)
     torch = the_torch()
     if find_spec("torchvision") is not None:
         torchvision_models(torch)
@@ -88,55 +83,6 @@ def _model_class(
             f"{config.model_type}"
         )
     return found
-
-
-def _read(path: str) -> Settings:
-    wanted = "expected the config.json of a model; nothing is downloaded"
-
-    def number(digits: str) -> int:
-        NUMBER_DIGITS.check(len(digits), path)
-        return int(digits)
-
-    try:
-        with open(path, encoding="utf-8") as file:
-            CONFIG_BYTES.check(os.fstat(file.fileno()).st_size, path)
-            settings = json.load(file, object_pairs_hook=unique_object(path), parse_int=number)
-    except OSError as error:
-        raise FormatError(f"{path}: {error.strerror}, {wanted}{near_files(path)}") from None
-    except RecursionError:
-        raise FormatError(f"{path}: nested too deep; {wanted}") from None
-    except ValueError as error:
-        raise FormatError(f"{path}: {error}; {wanted}") from None
-    if not isinstance(settings, dict) or "model_type" not in settings:
-        raise FormatError(f"{path}: no model_type; {wanted}")
-    if not isinstance(settings["model_type"], str):
-        raise FormatError(f"{path}: model_type is no text; {wanted}")
-    names = settings.get("architectures")
-    if names is not None and not (
-        isinstance(names, list) and all(isinstance(name, str) for name in names)
-    ):
-        raise FormatError(f"{path}: architectures is no list of names; {wanted}")
-    _check_settings(path, settings)
-    return settings
-
-
-def _check_settings(path: str, settings: Settings) -> None:
-    """Raise for sizes that no model has and for remote code; remove `auto_map`, which names it."""
-    values: list[tuple[str, Any]] = list(settings.items())
-    while values:
-        name, value = values.pop()
-        if isinstance(value, dict):
-            value.pop("auto_map", None)
-            values.extend(value.items())
-        elif isinstance(value, list):
-            values.extend((name, each) for each in value)
-        elif isinstance(value, int):
-            if abs(value) > MOST_SIZE:
-                raise FormatError(f"{path}: {name[:80]} above 2^63 - 1, which no size can be")
-            if LAYERS.search(name):
-                MODEL_LAYERS.check(value, f"{path}: {name[:80]}")
-        elif isinstance(value, str) and name.endswith("_implementation") and "/" in value:
-            raise FormatError(f"{path}: {name} {value[:80]} is remote code, which is not run")
 
 
 def _check_config(path: str, config: PretrainedConfig, kind: type) -> None:

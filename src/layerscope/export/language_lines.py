@@ -1,0 +1,176 @@
+"""A language model in use, in sentences: active parameters, cache by kind of layer, what fits."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from layerscope.llm.account import Deployment, MemoryUse, memory_use
+from layerscope.llm.cache import LayerCache, cache_bytes, needed
+from layerscope.llm.description import LatentAttention
+from layerscope.llm.fit import MOST, LanguageFit, Largest
+from layerscope.llm.parameters import (
+    active_params,
+    expected_experts,
+    predictor_params,
+    total_params,
+)
+from layerscope.report.numbers import bytes_text, exact_text
+
+MOST_TOKENS = 100_000  # more tokens are sent to all experts
+NAMES = {
+    "full": "full attention",
+    "sliding": "sliding windows",
+    "chunked": "chunked attention",
+    "latent": "latent attention",
+    "mamba": "Mamba states",
+    "mamba2": "Mamba-2 states",
+    "delta": "gated delta nets",
+    "shared": "attention that shares a cache",
+    "none": "no cache",
+}
+
+
+class LanguageResults(Struct, frozen=True):
+    """A language model in use, and what fits in a memory if that is requested."""
+
+    deployment: Deployment
+    fit: LanguageFit | None = None
+
+    def lines(self) -> tuple[str, ...]:
+        """One sentence for each result."""
+        found = [*_params(self.deployment), *_cache(self.deployment), _memory(self.deployment)]
+        return (*found, *(_fit(self.fit) if self.fit is not None else ()))
+
+
+def _params(deployment: Deployment) -> list[str]:
+    model = deployment.model
+    found = []
+    if any(layer.experts for layer in model.layers):
+        counts = ", ".join(f"{exact_text(c.params)} {c.convention}" for c in active_params(model))
+        total = exact_text(total_params(model))
+        found.append(f"Active per token, of {total} parameters: {counts}.")
+        found.append(_experts(deployment))
+    more = predictor_params(model)
+    if more:
+        found.append(
+            f"{len(model.predictors)} layers of multi-token prediction have {exact_text(more)} "
+            "further parameters in the checkpoint."
+        )
+    return [*(f"Counted here is {note}." for note in model.notes), *found]
+
+
+def _experts(deployment: Deployment) -> str:
+    """How many experts a decoding step of the batch reads, of the layers with the most."""
+    layers = [each.experts for each in deployment.model.layers if each.experts is not None]
+    widest = max(layers, key=lambda each: each.count)
+    batch = deployment.cache.sequences
+    read = float(expected_experts(widest, min(batch, MOST_TOKENS)))
+    return (
+        f"A decoding step of batch {batch} reads {read:.4g} of {widest.count} experts of a layer, "
+        "on average, if all are as likely."
+    )
+
+
+def _size(size: int) -> str:
+    return f"{bytes_text(size)} ({exact_text(size)} bytes)"
+
+
+def _many(number: int, what: str) -> str:
+    return f"{exact_text(number)} {what}{'' if number == 1 else 's'}"
+
+
+def _cache(deployment: Deployment) -> list[str]:
+    options, layers = deployment.cache, deployment.layers()
+    formats = options.keys if options.keys == options.values else f"{options.keys}/{options.values}"
+    total = sum(each.total for each in layers)
+    how = f"as {deployment.program} allocates it" if deployment.program else "as it is needed"
+    whose = f"{_many(options.sequences, 'sequence')} of {_many(options.tokens, 'token')}"
+    found = [f"Cache of {whose} in {formats}, {how}: {_size(total)}{_kinds(layers)}."]
+    if deployment.program:
+        least = cache_bytes(deployment.model, options, needed)
+        if least != total:
+            found.append(f"The mathematics needs {_size(least)} of it.")
+    per_token = _per_token(deployment)
+    if per_token:
+        found.append(f"Each further token of a sequence adds {_size(per_token)}.")
+    if any(isinstance(layer.mixer, LatentAttention) for layer in deployment.model.layers):
+        found.append(_latent(deployment))
+    return found
+
+
+def _kinds(layers: tuple[LayerCache, ...]) -> str:
+    """Layers of each kind with their cells and bytes."""
+    if not any(each.total for each in layers):
+        return ""
+    counts = Counter(layers)
+    parts = []
+    for each, number in counts.items():
+        cells = f", {exact_text(each.cells)} cells" if each.cells else ""
+        size = bytes_text(each.total)
+        parts.append(f"{_many(number, 'layer')} of {NAMES[each.kind]}{cells}, {size} each")
+    return " = " + "; ".join(parts)
+
+
+def _per_token(deployment: Deployment) -> int:
+    """Bytes of the keys and values of one more token, far behind all windows."""
+    far = deployment.sized(1, 1 << 30)
+    one = replace(far, program="")
+    more = one.sized(1, (1 << 30) + 1)
+    growth = sum(b.total - a.total for a, b in zip(one.layers(), more.layers(), strict=True)
+                 if a.kind != "chunked")  # fmt: skip
+    return max(growth, 0)
+
+
+def _latent(deployment: Deployment) -> str:
+    sizes = []
+    for kind, name in (("copied", "with the latent again as values"), ("expanded", "expanded")):
+        changed = replace(deployment, cache=replace(deployment.cache, latent=kind))
+        size = sum(each.total for each in changed.layers())
+        sizes.append(f"{bytes_text(size)} {name}")
+    return f"Keys and values are cached as latents; builds that store more take {', '.join(sizes)}."
+
+
+def _uses(use: MemoryUse) -> str:
+    parts = {
+        "weights": use.weights,
+        "cache": use.cache,
+        "activations": use.activations,
+        "workspace": use.workspace,
+    }
+    listed = " + ".join(f"{name} {bytes_text(size)}" for name, size in parts.items() if size)
+    return f"{bytes_text(use.total)} = {listed}"
+
+
+def _memory(deployment: Deployment) -> str:
+    use = memory_use(deployment)
+    bits = 8 * use.weights / max(total_params(deployment.model), 1)
+    batch = deployment.cache.sequences
+    return (
+        f"Memory at batch {batch} with weights in {deployment.weights} ({bits:.2f} bits each on "
+        f"average): {_uses(use)}."
+    )
+
+
+def _fit(fit: LanguageFit) -> list[str]:
+    room = bytes_text(fit.memory_bytes)
+    if not fit.contexts:
+        return [f"Nothing fits in {room}: one token takes {_uses(fit.longest_context.use)}."]
+    batch = _largest(fit.largest_batch, "Batch", f"at {_many(fit.tokens, 'token')}", room)
+    context = _largest(fit.longest_context, "A context of", f"at batch {fit.batch}", room)
+    table = ", ".join(
+        f"batch {batch}: {'any' if length >= MOST else exact_text(length)}"
+        for batch, length in fit.contexts
+    )
+    return [batch, context, f"Longest context by batch in {room}: {table}."]
+
+
+def _largest(found: Largest, what: str, where: str, room: str) -> str:
+    if not found.number:
+        return f"{what} 1 does not fit in {room} {where}: it takes {_uses(found.use)}."
+    if found.number >= MOST:
+        return f"{what} any size fits in {room} {where}."
+    number = exact_text(found.number)
+    return f"{what} {number} is the largest in {room} {where}: {_uses(found.use)}."

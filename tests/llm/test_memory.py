@@ -1,0 +1,120 @@
+"""Weights in formats, memory in use, and what fits."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from layerscope.errors import UnknownName, UsageError
+from layerscope.llm.account import Deployment, memory_use
+from layerscope.llm.block_formats import FORMATS, block_format, matrix_bytes
+from layerscope.llm.cache import CacheOptions, cache_bytes, layer_caches
+from layerscope.llm.description import Experts
+from layerscope.llm.families import describe
+from layerscope.llm.fit import language_fit
+from layerscope.llm.parameters import expected_experts, params_by_part, total_params
+from layerscope.llm.runtimes import RUNTIMES
+from layerscope.llm.weight_bytes import weight_bytes
+
+LLAMA2 = describe({"model_type": "llama"})
+LLAMA3 = describe(
+    {
+        "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
+        "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
+        "vocab_size": 128256,
+    }
+)  # fmt: skip
+GEMMA3 = describe({"model_type": "gemma3_text"})
+V3 = describe({"model_type": "deepseek_v3"})
+
+
+def test_a_plain_q4_0_file_has_the_bytes_that_llama_cpp_prints() -> None:
+    # Llama 2 7B in Q4_0, its output in Q6_K and its norms in f32: 3.56 GiB.
+    assert weight_bytes(LLAMA2, block_format("q4_0")) == 3_825_065_984
+    assert weight_bytes(LLAMA2, block_format("f16")) == 2 * total_params(LLAMA2)
+
+
+def test_formats_of_linear_layers_keep_the_rest_in_16_bits() -> None:
+    vectors = sum(
+        count for name, count in params_by_part(LLAMA2).items() if name in ("norm", "norms")
+    )
+    kept = 2 * 32000 * 4096 + vectors
+    matrices = total_params(LLAMA2) - kept
+    assert weight_bytes(LLAMA2, block_format("nf4")) == 2 * kept + matrices * 36 // 64
+
+
+@pytest.mark.parametrize(
+    "name, bits", [("q4_0", 4.5), ("q8_0", 8.5), ("q4_k", 4.5), ("q6_k", 6.5625), ("mxfp4", 4.25)]
+)
+def test_bits_include_scales(name: str, bits: float) -> None:
+    assert float(FORMATS[name].bits) == bits
+
+
+def test_rows_that_blocks_do_not_divide_use_another_type() -> None:
+    assert matrix_bytes((10, 96), block_format("q4_k")) == 10 * 3 * 22  # q5_0
+    assert matrix_bytes((10, 20), block_format("q6_k")) == 10 * 20 * 2  # f16
+
+
+def test_a_mixed_file_has_no_nominal_size() -> None:
+    with pytest.raises(UsageError, match="several types"):
+        block_format("Q4_K_M")
+    with pytest.raises(UnknownName):
+        block_format("q9")
+    assert block_format("float16").name == "f16"
+
+
+def test_the_workspace_of_llama_cpp_is_a_micro_batch_of_logits() -> None:
+    # llama.cpp prints a compute buffer of 258.50 MiB for this model.
+    options = CacheOptions(tokens=8192)
+    use = memory_use(Deployment(model=LLAMA3, cache=options, program="llama.cpp"))
+    assert (use.activations + use.workspace) / 2**20 == 258.5
+
+
+@pytest.mark.parametrize("program", ["", *RUNTIMES])
+def test_the_largest_fits_and_one_more_does_not(program: str) -> None:
+    options = CacheOptions(tokens=8192, keys="q8_0", values="q8_0")
+    deployment = Deployment(model=LLAMA3, cache=options, weights="q4_0", program=program)
+    room = 24 * 10**9
+    found = language_fit(deployment, room)
+    batch, tokens = found.largest_batch.number, found.longest_context.number
+    assert memory_use(deployment.sized(batch, 8192)).total <= room
+    assert memory_use(deployment.sized(batch + 1, 8192)).total > room
+    assert memory_use(deployment.sized(1, tokens)).total <= room
+    assert memory_use(deployment.sized(1, tokens + 1)).total > room
+    assert found.contexts[0] == (1, tokens)
+    assert all(a[1] >= b[1] for a, b in zip(found.contexts, found.contexts[1:], strict=False))
+
+
+def test_nothing_fits_beside_weights_that_do_not() -> None:
+    found = language_fit(Deployment(model=LLAMA3, cache=CacheOptions(tokens=1)), 10**9)
+    assert (found.largest_batch.number, found.longest_context.number, found.contexts) == (0, 0, ())
+
+
+@given(
+    tokens=st.integers(0, 10**6), more=st.integers(0, 10**5), sequences=st.integers(1, 64),
+    program=st.sampled_from([*RUNTIMES]), kind=st.sampled_from(["f16", "q8_0", "fp8"]),
+)  # fmt: skip
+def test_no_runtime_allocates_less_than_is_needed(
+    tokens: int, more: int, sequences: int, program: str, kind: str
+) -> None:
+    for model in (LLAMA3, GEMMA3, V3):
+        options = CacheOptions(tokens=tokens, sequences=sequences, keys=kind, values=kind)
+        size = cache_bytes(model, options, RUNTIMES[program])
+        assert size >= cache_bytes(model, options)
+        longer = CacheOptions(tokens=tokens + more, sequences=sequences, keys=kind, values=kind)
+        if program != "vllm":  # whose blocks before a window are freed as whole blocks
+            assert cache_bytes(model, longer, RUNTIMES[program]) >= size
+
+
+def test_chunks_need_the_tokens_of_the_last_one() -> None:
+    model = describe({"model_type": "llama4_text"})
+    found = layer_caches(model, CacheOptions(tokens=8192 + 100))
+    assert {each.kind: each.cells for each in found} == {"chunked": 100, "full": 8292}
+
+
+def test_experts_that_a_batch_reads() -> None:
+    experts = Experts(8, 2)
+    assert expected_experts(experts, 1) == 2
+    assert expected_experts(experts, 2) == 8 * (1 - (3 / 4) ** 2)
+    assert expected_experts(experts, 100) < 8
