@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from layerscope.engines.accelerators import Accelerator
 from layerscope.errors import UsageError
 from layerscope.graph.types import Shape
-from layerscope.llm.account import read_language_model
+from layerscope.llm.account import PREFIX, read_language_model
 from layerscope.llm.block_formats import FORMATS, block_format
 from layerscope.llm.description import LanguageModel
 from layerscope.llm.weight_bytes import stored_bytes
@@ -50,7 +51,7 @@ def predict_generation(
             step = Step(tokens=1, past=decode, batch=batch)
             steps.append(_predicted(model, step, sheet, formats))
     return GenerationTimes(
-        network=network,
+        network=_name(network),
         machine=sheet.says,
         weights=formats[0],
         cache=formats[1],
@@ -61,6 +62,13 @@ def predict_generation(
     )
 
 
+def _name(network: str) -> str:
+    """The name of the file without its suffix; of a config.json that of its folder."""
+    path = Path(network.removeprefix(PREFIX))
+    named = path.parent if path.name == "config.json" else path
+    return named.stem.removesuffix("_config") or network
+
+
 def _predicted(
     model: LanguageModel, step: Step, sheet: Accelerator, formats: tuple[str, str]
 ) -> StepPrediction:
@@ -68,7 +76,7 @@ def _predicted(
     both = weights, FORMATS["bf16"]
 
     def size_of(part: str, name: str, shape: Shape) -> float:
-        return stored_bytes(model, part, name, shape, both)
+        return stored_bytes(model, (part, name, shape), both)
 
     works = layer_works(model, step, size_of, formats[1])
     rates = rates_of(sheet)

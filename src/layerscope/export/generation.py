@@ -73,13 +73,7 @@ def _step_grid(step: StepPrediction, rows: list[LayerTime], title: str) -> Grid:
         named("layer"), named("kind", 2), Cell("time"), Cell("%"), Cell("least", drop=1),
         named("bound by"),
     ]  # fmt: skip
-    table = [head]
-    for row in rows:
-        table.append([
-            named(row.name), named(row.kind), Cell(time_text(row.time_s)),
-            Cell(f"{100 * row.time_s / step.total_s:.1f}"), Cell(time_text(row.floor_s)),
-            named(row.roof),
-        ])  # fmt: skip
+    table = [head, *(_row(row, step.total_s) for row in rows)]
     rest = step.total_s - sum(row.time_s for row in rows)
     if len(rows) < len(step.rows):
         more = f"{len(step.rows) - len(rows)} more rows"
@@ -92,6 +86,12 @@ def _step_grid(step: StepPrediction, rows: list[LayerTime], title: str) -> Grid:
         Cell(time_text(step.floor_s)), named(""),
     ])  # fmt: skip
     return Grid(table, title=title, totals=1, in_csv=False)
+
+
+def _row(row: LayerTime, total_s: float) -> list[Cell]:
+    share = f"{100 * row.time_s / total_s:.1f}"
+    figures = (time_text(row.time_s), share, time_text(row.floor_s))
+    return [named(row.name), named(row.kind), *map(Cell, figures), named(row.roof)]
 
 
 def _sweep_grid(found: GenerationTimes) -> Grid:
@@ -113,12 +113,14 @@ def _sweep_grid(found: GenerationTimes) -> Grid:
 
 
 def _lines(found: GenerationTimes, stamp: bool) -> list[str]:
-    lines = [] if is_sweep(found) else [f"{step_line(step)}." for step in found.steps]
-    first = found.steps[0]
-    formats = f"weights {found.weights}, cache {found.cache}"
-    lines += [f"{found.network}: {formats}; intervals of 68 %.", *found.notes]
-    if is_sweep(found) and first.phase == "prefill":
-        lines.insert(0, f"Prompts of {first.tokens:,} tokens.")
+    prompt = {step.tokens for step in found.steps if step.phase == "prefill"}
+    past = {step.past for step in found.steps if step.phase == "decode"}
+    lengths = [f"a prompt of {n:,} tokens" for n in prompt] + [f"{n:,} tokens before" for n in past]
+    lines = [
+        f"{found.network}, {', '.join(lengths)}; weights {found.weights}, cache {found.cache}; "
+        "intervals of 68 %.",
+        *found.notes,
+    ]
     last = f"layerscope {found.version} · {found.machine} · fitted on {found.source}"
     return [*lines, *([last] if stamp else [])]
 

@@ -31,7 +31,7 @@ def bytes_by_part(
     """
     found: Counter[str] = Counter()
     for part, name, shape in _weights(model):
-        found[part] += _stored(model, part, name, shape, (chosen, FORMATS[default]))
+        found[part] += stored_bytes(model, (part, name, shape), (chosen, FORMATS[default]))
     return dict(found)
 
 
@@ -43,10 +43,11 @@ def _weights(model: LanguageModel) -> Iterator[tuple[str, str, Shape]]:
                     yield part, name, shape
 
 
-def _stored(
-    model: LanguageModel, part: str, name: str, shape: Shape, formats: tuple[BlockFormat, ...]
+def stored_bytes(
+    model: LanguageModel, weight: tuple[str, str, Shape], formats: tuple[BlockFormat, BlockFormat]
 ) -> int:
-    chosen, plain = formats
+    """Bytes of one weight, by its part, name and shape; the second format is that of the rest."""
+    (part, name, shape), (chosen, plain) = weight, formats
     if chosen.block == 1:
         return prod(shape) * chosen.block_bytes
     is_vector = len(shape) < 2 or part in SMALL or name.startswith("conv1d") or name == "A_log"

@@ -158,7 +158,7 @@ def _looked_up(model: LanguageModel, step: Step, size_of: SizeOf) -> Work:
         for name, shape in model.outer.get(part, {}).items():
             rows += size_of(part, name, shape) / max(shape[0], 1)
     size = rows * step.all_tokens
-    return Work(name="embedding", kind="embedding", weight_bytes=size)
+    return Work(name="embedding", kind="embedding", weight_bytes=size, least_weight_bytes=size)
 
 
 def _head(model: LanguageModel, step: Step, size_of: SizeOf) -> Work:

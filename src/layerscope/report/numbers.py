@@ -157,10 +157,15 @@ def rate_text(value: float, unit: str) -> str:
     return f"{text[:-1]} {text[-1]}{unit}" if text[-1:].isalpha() else f"{text} {unit}"
 
 
+PRINTED_AS_ZERO = 5e-9  # seconds, in microseconds with two decimals
+
+
 def time_text(seconds: float | None) -> str:
-    """A time with three significant digits and a unit."""
+    """A time with three significant digits and a unit; nothing that took time prints as 0.00."""
     if seconds is None:
         return UNKNOWN
+    if 0 < abs(seconds) < PRINTED_AS_ZERO:
+        return f"{seconds * 1e9:.2g} ns"
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         value = seconds / scale
         if abs(value) >= 1 or unit == "us":

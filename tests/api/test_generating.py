@@ -1,0 +1,113 @@
+"""Times of language models by `predict`: prefill, decode and batch sizes, in every form."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from layerscope.api.generating import predict_generation
+from layerscope.cli import run
+from layerscope.errors import LayerscopeError
+from tests.llm.test_work import LLAMA_8B, MIXTRAL
+
+FORMS = ("text", "markdown", "csv", "json", "latex", "html")
+
+
+@pytest.fixture
+def llama(tmp_path: Path) -> str:
+    path = tmp_path / "llama" / "config.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(LLAMA_8B), encoding="utf-8")
+    return f"hf:{path}"
+
+
+def test_a_published_speed(llama: str) -> None:
+    """llama.cpp decodes a Llama 3 8B of 4.58 GiB on an RTX 4090 at 127.7 tokens/s (tg1024)."""
+    found = predict_generation(llama, on="rtx4090", decode=512, formats=("q4_k", "f16"))
+    (step,) = found.steps
+    assert step.phase == "decode"
+    assert step.tokens_per_s == pytest.approx(127.7, rel=0.15)
+    assert step.low_s <= step.total_s <= step.high_s
+
+
+def test_rows_are_the_layers(llama: str) -> None:
+    prefill, decode = predict_generation(
+        llama, on="h100", tokens=2048, decode=8192, batches=[16]
+    ).steps
+    names = ["embedding", *(f"layers.{n}" for n in range(32)), "head"]
+    assert [row.name for row in prefill.rows] == [row.name for row in decode.rows] == names
+    assert {row.roof for row in prefill.rows[1:-1]} == {"compute"}
+    assert {row.roof for row in decode.rows[1:-1]} == {"memory"}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("more", [(), ("--batches", "1,4,16"), ("--sort", "--top", "3")])
+def test_every_form(
+    llama: str, form: str, more: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["predict", llama, "--on", "a100", "--tokens", "256", "--decode", "1024", *more]
+    assert run([*asked, "--as", form]) == 0
+    out = capsys.readouterr().out
+    assert "0.00 us" not in out
+    if form == "json":
+        found = json.loads(out)
+        count = 6 if "--batches" in more else 2
+        assert [step["phase"] for step in found["steps"]] == ["prefill", "decode"] * (count // 2)
+        for step in found["steps"]:
+            assert sum(row["time_s"] for row in step["rows"]) == pytest.approx(step["total_s"])
+    if form == "csv":
+        figures = [line for line in out.splitlines() if not line.startswith("#")]
+        rows = list(csv.DictReader(figures))
+        assert all(float(row["time_s"]) > 0 for row in rows)
+        assert len(rows) == (6 if "--batches" in more else 6 if "--top" in more else 2 * 34)
+    if form == "text":
+        assert "llama, a prompt of 256 tokens, 1,024 tokens before; weights bf16" in out
+
+
+@pytest.mark.parametrize(
+    ("more", "word"),
+    [
+        (("--batches", "1,0"), "batch 0"),
+        (("--batches", "1,x"), "--batches"),
+        (("--batches", "1,2", "--batch", "2"), "one of them"),
+        (("--threads", "2"), "--threads does not apply"),
+        (("--input", "3x8x8"), "--inputs does not apply"),
+        (("--weight-dtype", "q9"), "unknown format"),
+        (("--cache-dtype", "q9"), "unknown format"),
+        (("--tokens", "0"), "0"),
+    ],
+)
+def test_wrong_options(
+    llama: str, more: tuple[str, ...], word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["predict", llama, "--on", "a100", *more]) == 2
+    err = capsys.readouterr().err
+    assert word in err
+    assert err.count("\n") == 1
+
+
+def test_options_of_language_models_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
+    for more in (("--batches", "1,2"), ("--weight-dtype", "q4_0"), ("--cache-dtype", "f16")):
+        assert run(["predict", "resnet50", "--on", "a100", *more]) == 2
+        assert f"{more[0]} applies to the configuration" in capsys.readouterr().err
+
+
+def test_experts_cost_more_in_a_batch(tmp_path: Path) -> None:
+    """Reading more experts makes a step of a batch slower than one of a dense model."""
+    times = []
+    for config in (LLAMA_8B, MIXTRAL):
+        path = tmp_path / "config.json"
+        path.write_text(json.dumps(config), encoding="utf-8")
+        one, many = predict_generation(f"hf:{path}", on="h100", decode=100, batches=[1, 16]).steps
+        times.append(many.total_s / one.total_s)
+    assert times[1] > 2 * times[0]
+
+
+def test_wrong_arguments(llama: str) -> None:
+    with pytest.raises(LayerscopeError, match="did you mean"):
+        predict_generation(llama, on="rtx409")
+    with pytest.raises(LayerscopeError, match="no batch size"):
+        predict_generation(llama, on="h100", batches=[])
