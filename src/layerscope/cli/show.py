@@ -246,7 +246,7 @@ def command(
     settings["dtype"] = settings["dtype"] or ("fp16" if options["mixed"] else None)
     if wanted is not None and not network.startswith("hf:"):
         # A file of weights has no lengths: they are those of the cache.
-        settings.update(tokens=None, decode=None, batch=None, dtype=None)
+        settings["tokens"] = settings["decode"] = settings["batch"] = settings["dtype"] = None
     if kind == "report":
         report = _read_report(network, options, counted)
     else:
