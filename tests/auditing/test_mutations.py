@@ -183,7 +183,7 @@ def judged(notation: str, count: int, chance: random.Random) -> tuple[Counter[st
 @pytest.mark.parametrize("notation", WRITTEN)
 def test_a_changed_digit_is_found(notation: str) -> None:
     found, missed = judged(notation, SAMPLE, random.Random(3))
-    assert found.total() - found["no witness"] > SAMPLE // 4
+    assert found.total() - found["no witness"] > SAMPLE // 10
     assert len(missed) <= 1, missed
 
 

@@ -73,3 +73,17 @@ def test_a_table_of_other_rules_is_not_judged() -> None:
     audit = audit_text(re.sub(r"\d\.0 ", "7.0 ", text), "x")
     assert audit.findings == ()
     assert "not checked" in audit.tables[0].notes[0]
+    assert {column.explained for column in audit.tables[0].columns} == {0}
+
+
+def test_large_tables_take_bounded_time() -> None:
+    head, *rows = document("vgg11", "torchstat").splitlines()
+    wrong = [row.replace("MAdd", "").replace(",", ",1", 1) for row in rows[:20]]
+    text = "\n".join([head, *(rows[:25] * 20), *(wrong * 12)])
+    audit = audit_text(text, "large")
+    assert len(audit.findings) <= 200
+    fvcore = "| module | #parameters or shape | #flops |\n|:--|:--|:--|\n| model | 9 | 9 |\n"
+    wide = fvcore + "|  a | 7 | 7 |\n" * 1000
+    assert len(audit_text(wide, "wide").findings) <= 2
+    deep = fvcore + "".join(f"| {' ' * (1 + n % 40)}a | {n} | 1 |\n" for n in range(1000))
+    assert len(audit_text(deep, "deep").findings) <= 200

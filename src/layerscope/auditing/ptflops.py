@@ -19,6 +19,7 @@ from layerscope.auditing.trees import (
     sum_relation,
 )
 from layerscope.documents.figures import Figure, read
+from layerscope.limits import DOCUMENT_ROWS
 
 NUMBER = r"[\d.]{1,40}"
 FIGURES = re.compile(
@@ -59,6 +60,7 @@ def audit_ptflops(
     modules = list(_modules(lines))
     if len(modules) < 2:
         return None
+    DOCUMENT_ROWS.check(len(modules), "ptflops' print")
     root = modules[0]
     relations: list[Relation] = []
     columns = []

@@ -15,7 +15,7 @@ Figures = Mapping[str, Number | None]  # by name; None: `?`
 BYTES = 4
 WIDEST = 64  # kernel
 LINES = (3, 5, 7, 11, 13, 15)  # kernels of one row, such as 1x7
-MOST_GROUPS = 4_096  # of which divisors are looked for
+MOST_GROUPS = 256  # of which divisors are looked for
 COUNTED = ("params", "madd", "flops", "read", "written")
 
 

@@ -17,6 +17,8 @@ from layerscope.documents.figures import RULES, Figure
 Span = tuple[Fraction, Fraction]  # from the first to the second, both included
 CellKey = tuple[int, str]  # line and column
 ANY: Span = (Fraction(0), Fraction(10**30))
+LISTED = 100  # contradictions of a tree that are listed
+SOLVED = 64  # cells for which a right figure is looked for
 MANY = 40  # cells that are named beside the first
 
 
@@ -122,7 +124,9 @@ def findings_of(
         for cell in relation.cells:
             of_cell.setdefault(cell.key, []).append(relation)
     broken = [relation for relation in relations if not relation.holds(spans)]
-    while broken:
+    for _ in range(LISTED):
+        if not broken:
+            return
         counts: dict[CellKey, int] = {}
         for relation in broken:
             for cell in relation.cells:
@@ -130,7 +134,8 @@ def findings_of(
         involved = {cell.key: cell for relation in broken for cell in relation.cells}
         most = max(counts.values())
         tried = [cell for key, cell in involved.items() if counts[key] == most]
-        able = [cell for cell in tried if _solved(cell, of_cell[cell.key], spans) is not None]
+        few = tried if len(tried) <= SOLVED else []
+        able = [cell for cell in few if _solved(cell, of_cell[cell.key], spans) is not None]
         suspects = able or tried
         first = suspects[0]
         own = next(relation for relation in broken if first in relation.cells)

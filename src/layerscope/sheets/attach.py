@@ -150,6 +150,8 @@ def _misfits(layer: RowLayer) -> Iterator[bool]:
     if layer.kind in SAME_SHAPE:
         got, out = layer.get("cin", "hin", "win"), layer.get("cout", "hout", "wout")
         yield got != out
+        fields = [_field(each) for each in (layer, layer.before)]
+        yield None not in fields and fields[0] != fields[1]
     if layer.kind in POOLS:
         yield layer.get("cin") != layer.get("cout")
     if layer.kind in ("conv", *POOLS):
@@ -161,6 +163,12 @@ def _misfits(layer: RowLayer) -> Iterator[bool]:
             yield not _explained(layer, claim)
         elif claim.meaning in ("memory", "activations") and "hout" not in layer.printed:
             yield not _occupied(layer, claim)
+
+
+def _field(layer: RowLayer) -> Fraction | None:
+    """The receptive field that a row prints."""
+    found = (c.figure for c in layer.row.claims if c.meaning == "field" and c.figure)
+    return next((figure.value() for figure in found), None)
 
 
 def _occupied(layer: RowLayer, claim: Claim) -> bool:
