@@ -105,7 +105,7 @@ bench-torch: $(VENV)/peers
 # Torchvision, timm, the zoo, Caffe presets and 50 ONNX files; sweeps that are killed: an hour.
 test-sweep: $(VENV)/torch
 	$(PIP) install --constraint constraints.txt --editable '.[cluster]'
-	$(BIN)/pytest tests/sweeping -m 'slow or not slow' $(ARGS)
+	$(BIN)/pytest tests/sweeping/test_sweep.py tests/sweeping/test_cluster.py -m 'slow or not slow' $(ARGS)
 	$(BIN)/python -m tests.sweeping.whole
 
 # onnx-tool has an environment of its own, because it needs other versions.

@@ -47,11 +47,13 @@ def sources(folder: Path, models: str) -> list[str]:
 
 
 def children(pid: int) -> list[int]:
-    """Processes that the threads of a process started."""
-    found: list[int] = []
-    for thread in Path(f"/proc/{pid}/task").glob("*"):
-        with suppress(OSError):
-            found += map(int, (thread / "children").read_text(encoding="ascii").split())
+    """Processes that a process started."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended
+            parent = stat.read_text(encoding="utf-8").rpartition(")")[2].split()[1]
+            if int(parent) == pid:
+                found.append(int(stat.parent.name))
     return sorted(found)
 
 
