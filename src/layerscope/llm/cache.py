@@ -27,7 +27,7 @@ class CacheOptions(Struct, frozen=True, kw_only=True):
     values: str = "f16"
     states: str = ""  # the format of recurrent states; "" is that of the runtime
     encoded: int = 0  # tokens of the encoder
-    cell_step: int = 256  # llama.cpp: cells are a multiple of this (32 in builds before 2024)
+    cell_step: int = 256  # llama.cpp: cells are a multiple of this (older builds: 32)
     micro_batch: int = 512  # llama.cpp: tokens of a batch that is computed at once (ubatch)
     is_unified: bool = False  # llama.cpp: all sequences share the cells
     is_full_window: bool = False  # llama.cpp: window layers keep all tokens (swa-full)

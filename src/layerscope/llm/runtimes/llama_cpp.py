@@ -1,6 +1,6 @@
 """Caches as llama.cpp allocates them.
 
-Cells are rounded up, to 256 in builds since 2024. A window layer has room for its window (of every
+Cells are rounded up to 256; a build of March 2025 rounded less. A window layer has room for its window (of every
 sequence, if they share cells) and one micro-batch. Recurrent states are f32, with copies for
 speculative decoding.
 """
