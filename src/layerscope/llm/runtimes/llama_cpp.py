@@ -1,8 +1,8 @@
 """Caches as llama.cpp allocates them.
 
-Cells are rounded up to 256; a build of March 2025 rounded less. A window layer has room for its window (of every
-sequence, if they share cells) and one micro-batch. Recurrent states are f32, with copies for
-speculative decoding.
+Cells are rounded up to 256; a build of March 2025 rounded less. A window layer has room for its
+window (of every sequence, if they share cells) and one micro-batch. Recurrent states are f32, with
+copies for speculative decoding.
 """
 
 from __future__ import annotations
