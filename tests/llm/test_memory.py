@@ -65,7 +65,7 @@ def test_a_mixed_file_has_no_nominal_size() -> None:
 
 
 def test_the_workspace_of_llama_cpp_is_a_micro_batch_of_logits() -> None:
-    # llama.cpp prints a compute buffer of 258.50 MiB for this model.
+    # 512 rows of 128,256 logits and of 4,096 numbers, 4 bytes each.
     options = CacheOptions(tokens=8192)
     use = memory_use(Deployment(model=LLAMA3, cache=options, program="llama.cpp"))
     assert (use.activations + use.workspace) / 2**20 == 258.5

@@ -79,7 +79,7 @@ def config_of(row: Row) -> Config:
     return _heads(row)
 
 
-# What the log of a row says beside its columns: a larger micro-batch, an old build.
+# What the log of a row says beside its columns: a larger micro-batch, a build that rounds less.
 ASKED: dict[str, dict[str, object]] = {"K097": {"micro_batch": 1024}, "K085": {"cell_step": 32}}
 
 

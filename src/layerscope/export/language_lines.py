@@ -59,8 +59,8 @@ def _params(deployment: Deployment) -> list[str]:
     more = predictor_params(model)
     if more:
         found.append(
-            f"{len(model.predictors)} layers of multi-token prediction have {exact_text(more)} "
-            "further parameters in the checkpoint."
+            f"Multi-token prediction, {_many(len(model.predictors), 'layer')}, has "
+            f"{exact_text(more)} further parameters in the checkpoint."
         )
     return [*(f"Counted here is {note}." for note in model.notes), *found]
 

@@ -27,7 +27,7 @@ class CacheOptions(Struct, frozen=True, kw_only=True):
     values: str = "f16"
     states: str = ""  # the format of recurrent states; "" is that of the runtime
     encoded: int = 0  # tokens of the encoder
-    cell_step: int = 256  # llama.cpp: cells are a multiple of this (32 in builds before 2024)
+    cell_step: int = 256  # llama.cpp: cells are a multiple of this (older builds: 32)
     micro_batch: int = 512  # llama.cpp: tokens of a batch that is computed at once (ubatch)
     is_unified: bool = False  # llama.cpp: all sequences share the cells
     is_full_window: bool = False  # llama.cpp: window layers keep all tokens (swa-full)
@@ -122,15 +122,19 @@ def state_numbers(mixer: Recurrence) -> tuple[int, int]:
     return mixer.conv_channels * (mixer.conv_kernel - 1), prod(mixer.state)
 
 
+def state_bytes(mixer: Recurrence, options: CacheOptions, kind: str) -> int:
+    """Bytes of the states of all sequences; `kind` is their format if none is chosen."""
+    states = block_format(options.states or kind)
+    return options.sequences * sum(states.row_bytes(each) for each in state_numbers(mixer))
+
+
 def needed(layer: Layer, options: CacheOptions) -> LayerCache:
     """What the mathematics of a layer needs for its next token."""
     mixer, kind = layer.mixer, kind_of(layer)
     if mixer is None or kind == "shared":
         return LayerCache(kind)
     if isinstance(mixer, Recurrence):
-        states = block_format(options.states or options.keys)
-        size = sum(states.row_bytes(each) for each in state_numbers(mixer))
-        return LayerCache(kind, state=options.sequences * size)
+        return LayerCache(kind, state=state_bytes(mixer, options, options.keys))
     cross = cross_bytes(layer, options)
     if isinstance(mixer, LatentAttention):
         cells = options.tokens * options.sequences

@@ -1,8 +1,8 @@
 """Caches as llama.cpp allocates them.
 
-Cells are rounded up, to 256 in builds since 2024. A window layer has room for its window (of every
-sequence, if they share cells) and one micro-batch. Recurrent states are f32, with copies for
-speculative decoding.
+Cells are rounded up to 256; a build of March 2025 rounded less. A window layer has room for its
+window (of every sequence, if they share cells) and one micro-batch. Recurrent states are f32, with
+copies for speculative decoding.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from layerscope.llm.cache import (
     head_rows,
     kind_of,
     latent_rows,
-    state_numbers,
+    state_bytes,
 )
 from layerscope.llm.description import HeadAttention, LatentAttention, Layer, Recurrence
 
@@ -46,9 +46,8 @@ def allocated(layer: Layer, options: CacheOptions) -> LayerCache:
     if mixer is None or kind == "shared":
         return LayerCache(kind)
     if isinstance(mixer, Recurrence):
-        states = block_format(options.states or STATE)
-        size = sum(states.row_bytes(each) for each in state_numbers(mixer))
-        return LayerCache(kind, state=options.sequences * (1 + options.copies) * size)
+        size = state_bytes(mixer, options, STATE)
+        return LayerCache(kind, state=(1 + options.copies) * size)
     cells = cells_of(mixer, options)
     if isinstance(mixer, LatentAttention):
         return LayerCache(kind, cells, *latent_rows(mixer, cells, options))

@@ -1,7 +1,7 @@
 """Caches as vLLM allocates them: blocks of tokens, from a pool.
 
-A sequence takes whole blocks; those before its window are freed. In a hybrid, blocks of attention
-are as long as one recurrent state is large, and a state takes a block.
+A sequence takes whole blocks; those before its window are freed. What vLLM adds to the blocks of a
+hybrid, so that they are as large as its states, is not counted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from layerscope.llm.cache import (
     head_rows,
     kind_of,
     latent_rows,
-    state_numbers,
+    state_bytes,
 )
 from layerscope.llm.description import HeadAttention, LatentAttention, Layer, Recurrence
 
@@ -36,9 +36,7 @@ def allocated(layer: Layer, options: CacheOptions) -> LayerCache:
     if mixer is None or kind == "shared":
         return LayerCache(kind)
     if isinstance(mixer, Recurrence):
-        states = block_format(options.states or options.keys)
-        size = sum(states.row_bytes(each) for each in state_numbers(mixer))
-        return LayerCache(kind, state=options.sequences * size)
+        return LayerCache(kind, state=state_bytes(mixer, options, options.keys))
     cells = blocks_of(mixer, options) * options.block * options.sequences
     if isinstance(mixer, LatentAttention):
         return LayerCache(kind, cells, *latent_rows(mixer, cells, options))
