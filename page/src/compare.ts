@@ -9,7 +9,7 @@ import { longest, textWidth } from "./table/columns";
 import { RowWindow } from "./table/window";
 
 const COLUMNS = ["params", "macs", "memory"];
-const NAME = 200;
+const NAME = 150;
 const PADDING = 14;
 const WORDS: Record<string, string> = { "+": "only in the second", "-": "only in the first", "~": "differs", "=": "equal" };
 const CLASSES: Record<string, string> = { "+": "plus", "-": "minus", "~": "tilde", "=": "same" };
