@@ -28,6 +28,18 @@ describe("a refused file", () => {
   });
 });
 
+describe("a comparison", () => {
+  it("has columns as wide as their texts", async () => {
+    const page = await open(browser, report("resnet50", "resnext50_32x4d"));
+    await page.click("button[aria-haspopup=menu]:has-text('resnet50')");
+    await page.getByRole("menuitemradio", { name: /^compare/ }).click();
+    await page.waitForSelector(".pairs .tbody .tr");
+    const cut = await page.evaluate(() => [...document.querySelectorAll(".pairs .td:not(.name)")].filter((cell) => cell.scrollWidth > cell.clientWidth).map((cell) => cell.textContent));
+    assert.deepEqual(cut, []);
+    await page.done();
+  });
+});
+
 describe("paper", () => {
   it("has the whole graph, and the rows in order", async () => {
     const page = await open(browser, report("resnet50"), { theme: "dark" });
