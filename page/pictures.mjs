@@ -24,7 +24,7 @@ const PICTURES = {
     },
   },
   "page-compare.png": {
-    nets: ["resnet50", "resnext50_32x4d"],
+    nets: ["resnet50", "resnext50_32x4d"], options: { width: 1600 },
     run: async (page) => {
       await page.click("button[aria-haspopup=menu]:has-text('resnet50')");
       await page.getByRole("menuitemradio", { name: /^compare/ }).click();

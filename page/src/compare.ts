@@ -5,9 +5,12 @@ import { isReport } from "./data";
 import { h, times } from "./dom";
 import { exactText } from "./numbers";
 import type { Pane, Store } from "./store";
+import { longest, textWidth } from "./table/columns";
 import { RowWindow } from "./table/window";
 
 const COLUMNS = ["params", "macs", "memory"];
+const NAME = 150;
+const PADDING = 14;
 const WORDS: Record<string, string> = { "+": "only in the second", "-": "only in the first", "~": "differs", "=": "equal" };
 const CLASSES: Record<string, string> = { "+": "plus", "-": "minus", "~": "tilde", "=": "same" };
 
@@ -37,6 +40,9 @@ export function compare(host: HTMLElement, store: Store): Pane {
     const paint = (force = false): void => rows?.draw(matches, (row, match) => bind(store, comparison, row, match), force);
     rows = new RowWindow(scroll, body, () => new PairRow(), () => paint());
     scroll.style.setProperty("--row", `${rows.height}px`);
+    const widths = columnWidths(store, comparison, matches);
+    scroll.style.setProperty("--columns", [`minmax(${NAME}px, 1fr)`, ...widths.map((width) => `${width}px`)].join(" "));
+    scroll.style.setProperty("--least", `${widths.reduce((sum, width) => sum + width, NAME)}px`);
     body.addEventListener("click", (event) => choose(store, comparison, rows, event.target as Element));
     host.replaceChildren(bar(store, comparison, all, (next) => { all = next; draw(); }), totals(comparison, store), scroll);
     paint(true);
@@ -83,17 +89,38 @@ function totals(comparison: Comparison, store: Store): HTMLElement {
       line("ratio", all.map((total) => total.ratio), (text) => (text === "×1.00" || text === "" ? "muted" : "ratio")))));
 }
 
+type Sides = [Report | undefined, number | null][];
+
+function sidesOf(store: Store, comparison: Comparison, match: Match): Sides {
+  const [first, second] = [store.data.reports[comparison.first], store.data.reports[comparison.second]];
+  return [[isReport(first) ? first : undefined, match.first], [isReport(second) ? second : undefined, match.second]];
+}
+
+function titles(store: Store): string[] {
+  return ["type", "output", ...COLUMNS.flatMap((column) => [store.title(column), "ratio"])];
+}
+
+// Texts beside the name: type, shape, figures and their ratios.
+function texts(pairs: Sides, match: Match): string[] {
+  return [both(pairs, "type"), times(both(pairs, "output")), ...COLUMNS.flatMap((column) => [both(pairs, column), match.ratios?.[column] ?? ""])];
+}
+
+// As wide as the widest text, so that no figure runs into the next.
+function columnWidths(store: Store, comparison: Comparison, matches: Match[]): number[] {
+  const rows = matches.map((match) => texts(sidesOf(store, comparison, match), match));
+  return titles(store).map((title, at) => {
+    const wide = longest(rows.map((row) => row[at] ?? "")).map((text) => textWidth(text, title === "ratio" ? 600 : 400));
+    return Math.ceil(Math.max(textWidth(title, 500), ...wide) + PADDING);
+  });
+}
+
 function heads(store: Store): HTMLElement {
-  const titles = ["layer", "type", "output", ...COLUMNS.flatMap((column) => [store.title(column), ""])];
   return h("div", { class: "thead", role: "rowgroup" }, h("div", { class: "tr", role: "row" },
-    ...titles.map((title, at) => h("div", { class: `th ${at === 0 ? "name" : at > 2 ? "n" : "text"}`, role: "columnheader" }, title === "" ? h("span", {}, "ratio") : title))));
+    ...["layer", ...titles(store)].map((title, at) => h("div", { class: `th ${at === 0 ? "name" : at > 2 ? "n" : "text"}`, role: "columnheader" }, title))));
 }
 
 function bind(store: Store, comparison: Comparison, row: PairRow, match: Match): void {
-  const [first, second] = [store.data.reports[comparison.first], store.data.reports[comparison.second]];
-  const pairs: [Report | undefined, number | null][] = [
-    [isReport(first) ? first : undefined, match.first], [isReport(second) ? second : undefined, match.second],
-  ];
+  const pairs = sidesOf(store, comparison, match);
   const [report, index] = pairs.find(([, layer]) => layer !== null) ?? [undefined, null];
   const layer = index === null ? undefined : report?.layers[index];
   const sign = h("span", { class: `sign ${CLASSES[match.sign]}`, title: WORDS[match.sign] ?? "" }, match.sign === "-" ? "−" : match.sign === "=" ? "" : match.sign, h("span", { class: "sr" }, WORDS[match.sign] ?? ""));
@@ -101,13 +128,8 @@ function bind(store: Store, comparison: Comparison, row: PairRow, match: Match):
   const renamed = match.first !== null && match.second !== null ? pairs[1]?.[0]?.layers[match.second]?.name : undefined;
   const cells: HTMLElement[] = [
     h("div", { class: "td name", role: "cell" }, sign, label, renamed !== undefined && renamed !== layer?.name && h("span", { class: "muted" }, `→ ${renamed}`)),
-    h("div", { class: "td text", role: "cell" }, h("span", { class: "ty" }, both(pairs, "type"))),
-    h("div", { class: "td text", role: "cell" }, times(both(pairs, "output"))),
+    ...texts(pairs, match).map((text, at) => h("div", { class: at < 2 ? "td text" : at % 2 === 1 ? "td n ratio" : "td n", role: "cell" }, text)),
   ];
-  for (const column of COLUMNS) {
-    const ratio = match.ratios?.[column] ?? "";
-    cells.push(h("div", { class: "td n", role: "cell" }, both(pairs, column)), h("div", { class: `td n ${ratio === "" ? "" : "ratio"}`, role: "cell" }, ratio));
-  }
   row.element.replaceChildren(...cells);
   row.element.className = `tr pair ${CLASSES[match.sign]}`;
 }
@@ -119,9 +141,9 @@ function text(report: Report | undefined, layer: number | null, column: string):
 }
 
 // One text where both have the same, else the first and the second.
-function both(pairs: [Report | undefined, number | null][], column: string): string {
-  const texts = pairs.filter(([, layer]) => layer !== null).map(([report, layer]) => text(report, layer, column));
-  return [...new Set(texts)].join(" → ");
+function both(pairs: Sides, column: string): string {
+  const found = pairs.filter(([, layer]) => layer !== null).map(([report, layer]) => text(report, layer, column));
+  return [...new Set(found)].join(" → ");
 }
 
 function choose(store: Store, comparison: Comparison, rows: RowWindow<Match, PairRow> | null, target: Element): void {

@@ -32,7 +32,8 @@ const DROPPED_TIMED = [
 
 let context: CanvasRenderingContext2D | null = null;
 
-function textWidth(text: string, weight = 400): number {
+/** Pixels of a text in the font of the table. */
+export function textWidth(text: string, weight = 400): number {
   context ??= document.createElement("canvas").getContext("2d");
   if (context === null) return text.length * 7;
   const font = getComputedStyle(document.documentElement).getPropertyValue("--font") || "sans-serif";
@@ -40,7 +41,8 @@ function textWidth(text: string, weight = 400): number {
   return context.measureText(text).width;
 }
 
-function longest(texts: Iterable<string>): string[] {
+/** The few longest of some texts: one of them is the widest. */
+export function longest(texts: Iterable<string>): string[] {
   const byLength = new Map<number, string>();
   for (const text of texts) if (!byLength.has(text.length)) byLength.set(text.length, text);
   return [...byLength.keys()].sort((a, b) => b - a).slice(0, 4).map((length) => byLength.get(length) ?? "");
