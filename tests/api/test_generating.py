@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from layerscope.api.generating import predict_generation
+from layerscope.api.generating import predict_generation, steps_of
 from layerscope.cli import run
 from layerscope.errors import LayerscopeError
 from tests.llm.test_work import LLAMA_8B, MIXTRAL
@@ -26,7 +26,7 @@ def llama(tmp_path: Path) -> str:
 
 def test_a_published_speed(llama: str) -> None:
     """llama.cpp decodes a Llama 3 8B of 4.58 GiB on an RTX 4090 at 127.7 tokens/s (tg1024)."""
-    found = predict_generation(llama, on="rtx4090", decode=512, formats=("q4_k", "f16"))
+    found = predict_generation(llama, steps_of(decode=512), on="rtx4090", formats=("q4_k", "f16"))
     (step,) = found.steps
     assert step.phase == "decode"
     assert step.tokens_per_s == pytest.approx(127.7, rel=0.15)
@@ -34,9 +34,7 @@ def test_a_published_speed(llama: str) -> None:
 
 
 def test_rows_are_the_layers(llama: str) -> None:
-    prefill, decode = predict_generation(
-        llama, on="h100", tokens=2048, decode=8192, batches=[16]
-    ).steps
+    prefill, decode = predict_generation(llama, steps_of(2048, 8192, [16]), on="h100").steps
     names = ["embedding", *(f"layers.{n}" for n in range(32)), "head"]
     assert [row.name for row in prefill.rows] == [row.name for row in decode.rows] == names
     assert {row.roof for row in prefill.rows[1:-1]} == {"compute"}
@@ -101,7 +99,7 @@ def test_experts_cost_more_in_a_batch(tmp_path: Path) -> None:
     for config in (LLAMA_8B, MIXTRAL):
         path = tmp_path / "config.json"
         path.write_text(json.dumps(config), encoding="utf-8")
-        one, many = predict_generation(f"hf:{path}", on="h100", decode=100, batches=[1, 16]).steps
+        one, many = predict_generation(f"hf:{path}", steps_of(None, 100, [1, 16]), on="h100").steps
         times.append(many.total_s / one.total_s)
     assert times[1] > 2 * times[0]
 
@@ -109,5 +107,5 @@ def test_experts_cost_more_in_a_batch(tmp_path: Path) -> None:
 def test_wrong_arguments(llama: str) -> None:
     with pytest.raises(LayerscopeError, match="did you mean"):
         predict_generation(llama, on="rtx409")
-    with pytest.raises(LayerscopeError, match="no batch size"):
-        predict_generation(llama, on="h100", batches=[])
+    (step,) = predict_generation(llama, on="h100").steps
+    assert (step.phase, step.tokens, step.batch) == ("prefill", 512, 1)

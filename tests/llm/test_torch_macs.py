@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from layerscope.api.networks import analyze
-from layerscope.llm.description import Experts, Layer
+from layerscope.llm.description import DecoderLayer, Experts
 from layerscope.llm.families import describe
 from layerscope.llm.macs import macs
 from tests.formats.torch.torch_nets import torch
@@ -26,7 +26,7 @@ ALL_EXPERTS = {"llama4_text"}  # transformers multiplies every token by every ex
 LENGTHS = ((1, None), (128, None), (4096, None), (None, 1024), (None, 8192))
 
 
-def _all_experts(layer: Layer) -> Layer:
+def _all_experts(layer: DecoderLayer) -> DecoderLayer:
     if layer.experts is None:
         return layer
     count = layer.experts.count

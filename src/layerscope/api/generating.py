@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from layerscope.engines.accelerators import Accelerator
-from layerscope.errors import UsageError
 from layerscope.graph.types import Shape
 from layerscope.llm.account import PREFIX, read_language_model
 from layerscope.llm.block_formats import FORMATS, block_format
@@ -23,39 +22,41 @@ DEFAULT_TOKENS = 512  # of a prompt, where no length is given
 LAYERS_ALONE = "Layers were not timed one by one: their sum is what was fitted."
 
 
+def steps_of(
+    tokens: int | None = None, decode: int | None = None, batches: Sequence[int] = (1,)
+) -> tuple[Step, ...]:
+    """For each batch size a prompt of `tokens`, and one token after `decode` in the cache."""
+    if tokens is None and decode is None:
+        tokens = DEFAULT_TOKENS
+    found = []
+    for batch in batches:
+        if tokens is not None:
+            found.append(Step(tokens=tokens, batch=batch))
+        if decode is not None:
+            found.append(Step(tokens=1, past=decode, batch=batch))
+    return tuple(found)
+
+
 def predict_generation(
     network: str,
+    steps: Sequence[Step] = (),
     *,
     on: str,
-    tokens: int | None = None,
-    decode: int | None = None,
-    batches: Sequence[int] = (1,),
     formats: tuple[str, str] = ("bf16", "f16"),
 ) -> GenerationTimes:
     """Predict how long a language model reads a prompt and generates a token on a machine.
 
-    `network` is `hf:config.json` or a folder with one. `tokens` is the length of the prompt;
-    `decode` is the number of tokens in the cache when one more is generated. `formats` are those
-    of the weights and of the cache, such as q4_k and f16.
+    `network` is `hf:config.json` or a folder with one. `steps` are those of `steps_of`; without
+    them a prompt of 512 tokens. `formats` are those of the weights and of the cache, such as q4_k
+    and f16.
     """
-    if not batches:
-        raise UsageError("no batch size is given")
     model, sheet = read_language_model(network), sheet_of(on)
-    if tokens is None and decode is None:
-        tokens = DEFAULT_TOKENS
-    steps = []
-    for batch in batches:
-        if tokens is not None:
-            steps.append(_predicted(model, Step(tokens=tokens, batch=batch), sheet, formats))
-        if decode is not None:
-            step = Step(tokens=1, past=decode, batch=batch)
-            steps.append(_predicted(model, step, sheet, formats))
     return GenerationTimes(
         network=_name(network),
         machine=sheet.says,
         weights=formats[0],
         cache=formats[1],
-        steps=tuple(steps),
+        steps=tuple(_predicted(model, step, sheet, formats) for step in steps or steps_of()),
         source=SOURCE,
         version=__version__,
         notes=(*_notes(sheet, on), *model.notes),

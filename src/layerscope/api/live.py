@@ -120,7 +120,7 @@ def answer(request: str) -> str:
     except msgspec.DecodeError as error:
         return _json(LiveAnswer(error=TextMark("error", f"not a request: {error}")))
     with TemporaryDirectory() as folder:
-        session = Session(asked, folder)
+        session = LiveSession(asked, folder)
         try:
             return _json(session.answer())
         except LayerscopeError as error:
@@ -133,7 +133,7 @@ def _json(found: LiveAnswer) -> str:
     return msgspec.json.encode(found).decode()
 
 
-class Session:
+class LiveSession:
     """One request while it is answered; a text is written to a file of its format."""
 
     def __init__(self, asked: LiveRequest, folder: str) -> None:

@@ -125,7 +125,7 @@ def _is_language_model(network: str) -> bool:
 
 def _generation(network: str, machine: str, options: PredictOptions) -> GenerationTimes:
     """The times of a prompt and of a token; options that they do not depend on are refused."""
-    from layerscope.api.generating import predict_generation
+    from layerscope.api.generating import predict_generation, steps_of
 
     used = {"on", "batch", "tokens", "decode", "dtype", "sort", "top", "no_stamp", "batches",
             "weight_dtype", "cache_dtype"}  # fmt: skip
@@ -140,11 +140,6 @@ def _generation(network: str, machine: str, options: PredictOptions) -> Generati
     if options["batches"] is not None:
         batches = [whole(text.strip(), "--batches") for text in options["batches"].split(",")]
     weights = options["weight_dtype"] or options["dtype"] or "bf16"
-    return predict_generation(
-        network,
-        on=machine,
-        tokens=options["tokens"],
-        decode=options["decode"],
-        batches=batches,
-        formats=(weights, options["cache_dtype"] or "f16"),
-    )
+    steps = steps_of(options["tokens"], options["decode"], batches)
+    formats = weights, options["cache_dtype"] or "f16"
+    return predict_generation(network, steps, on=machine, formats=formats)

@@ -48,7 +48,7 @@ CLOSES = {b"{": b"}", b"<": b">", b"[": b"]"}
 class Text:
     """The bytes of a text, their name in errors, and the line of each offset."""
 
-    __slots__ = ("_line", "_characters", "_seen", "data", "name")
+    __slots__ = ("_characters", "_line", "_seen", "data", "name")
 
     def __init__(self, data: bytes | mmap, name: str) -> None:
         self.data = data

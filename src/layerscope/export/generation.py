@@ -6,7 +6,7 @@ from msgspec import to_builtins
 
 from layerscope.escaping import json_text
 from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
-from layerscope.report.generation import GenerationTimes, LayerTime, StepPrediction
+from layerscope.report.generation import GenerationTimes, LayerStep, StepPrediction
 from layerscope.report.numbers import time_text
 
 SCHEMA = 1
@@ -63,12 +63,12 @@ def csv_blocks(
     return [Grid(rows), Lines(_lines(found, stamp))]
 
 
-def _chosen(step: StepPrediction, sort: bool, top: int | None) -> list[LayerTime]:
+def _chosen(step: StepPrediction, sort: bool, top: int | None) -> list[LayerStep]:
     rows = sorted(step.rows, key=lambda row: -row.time_s) if sort else list(step.rows)
     return rows[:top]
 
 
-def _step_grid(step: StepPrediction, rows: list[LayerTime], title: str) -> Grid:
+def _step_grid(step: StepPrediction, rows: list[LayerStep], title: str) -> Grid:
     head = [
         named("layer"), named("kind", 2), Cell("time"), Cell("%"), Cell("least", drop=1),
         named("bound by"),
@@ -88,7 +88,7 @@ def _step_grid(step: StepPrediction, rows: list[LayerTime], title: str) -> Grid:
     return Grid(table, title=title, totals=1, in_csv=False)
 
 
-def _row(row: LayerTime, total_s: float) -> list[Cell]:
+def _row(row: LayerStep, total_s: float) -> list[Cell]:
     share = f"{100 * row.time_s / total_s:.1f}"
     figures = (time_text(row.time_s), share, time_text(row.floor_s))
     return [named(row.name), named(row.kind), *map(Cell, figures), named(row.roof)]

@@ -7,7 +7,7 @@ from collections import Counter
 from msgspec import Struct
 from msgspec.structs import replace
 
-from layerscope.llm.account import Deployment, MemoryUse, memory_use
+from layerscope.llm.account import DeployedMemory, Deployment, memory_use
 from layerscope.llm.cache import LayerCache, cache_bytes, needed
 from layerscope.llm.description import LatentAttention
 from layerscope.llm.fit import MOST, LanguageFit, Largest
@@ -149,7 +149,7 @@ def _latent(deployment: Deployment) -> str:
     return f"Keys and values are cached as latents; builds that store more take {', '.join(sizes)}."
 
 
-def _uses(use: MemoryUse) -> str:
+def _uses(use: DeployedMemory) -> str:
     parts = {
         "weights": use.weights,
         "cache": use.cache,

@@ -14,7 +14,7 @@ from layerscope.formats.config_file import read_config
 from layerscope.formats.gguf import gguf_file
 from layerscope.llm.block_formats import block_format
 from layerscope.llm.cache import CacheOptions, LayerCache, Rule, cache_bytes, layer_caches, needed
-from layerscope.llm.description import EXPERTS, LanguageModel, Layer
+from layerscope.llm.description import EXPERTS, DecoderLayer, LanguageModel
 from layerscope.llm.families import describe
 from layerscope.llm.gguf_config import gguf_model
 from layerscope.llm.runtimes import runtime
@@ -49,7 +49,7 @@ class Deployment(Struct, frozen=True, kw_only=True):
         return layer_caches(self.model, self.cache, self.rule)
 
 
-class MemoryUse(Struct, frozen=True):
+class DeployedMemory(Struct, frozen=True):
     """Bytes of a deployment by use."""
 
     weights: int
@@ -85,7 +85,7 @@ def tokens_at_once(deployment: Deployment) -> int:
     return deployment.cache.sequences
 
 
-def layer_width(layer: Layer, hidden: int) -> int:
+def layer_width(layer: DecoderLayer, hidden: int) -> int:
     """Numbers per token that are alive in the widest step of a layer, its input included."""
     widths = [0]
     for part, weights in layer.parts.items():
@@ -101,7 +101,7 @@ def layer_width(layer: Layer, hidden: int) -> int:
     return hidden + max(widths)
 
 
-def memory_use(deployment: Deployment, weights: int | None = None) -> MemoryUse:
+def memory_use(deployment: Deployment, weights: int | None = None) -> DeployedMemory:
     """Bytes of a deployment; `weights` are their bytes if they are counted already.
 
     Activations are those of the widest layer. At the end of the pass they are one row per token
@@ -121,7 +121,7 @@ def memory_use(deployment: Deployment, weights: int | None = None) -> MemoryUse:
     weights = deployment.stored if weights is None else weights
     if weights is None:
         weights = weight_bytes(model, block_format(deployment.weights))
-    return MemoryUse(
+    return DeployedMemory(
         weights=weights,
         cache=cache_bytes(model, deployment.cache, deployment.rule),
         activations=at_end if is_end else inside,

@@ -10,10 +10,10 @@ from msgspec import Struct
 from layerscope.errors import UsageError
 from layerscope.llm.block_formats import BlockFormat, block_format
 from layerscope.llm.description import (
+    DecoderLayer,
     HeadAttention,
     LanguageModel,
     LatentAttention,
-    Layer,
     Recurrence,
 )
 
@@ -65,7 +65,7 @@ class LayerCache(Struct, frozen=True):
         return self.keys + self.values + self.state + self.cross
 
 
-def kind_of(layer: Layer) -> str:
+def kind_of(layer: DecoderLayer) -> str:
     """What a layer caches."""
     mixer = layer.mixer
     if mixer is None:
@@ -102,7 +102,7 @@ def latent_rows(attention: LatentAttention, cells: int, options: CacheOptions) -
     return found, 0
 
 
-def cross_bytes(layer: Layer, options: CacheOptions) -> int:
+def cross_bytes(layer: DecoderLayer, options: CacheOptions) -> int:
     """Bytes of the keys and values of the encoder's tokens."""
     if layer.cross is None:
         return 0
@@ -128,7 +128,7 @@ def state_bytes(mixer: Recurrence, options: CacheOptions, kind: str) -> int:
     return options.sequences * sum(states.row_bytes(each) for each in state_numbers(mixer))
 
 
-def needed(layer: Layer, options: CacheOptions) -> LayerCache:
+def needed(layer: DecoderLayer, options: CacheOptions) -> LayerCache:
     """What the mathematics of a layer needs for its next token."""
     mixer, kind = layer.mixer, kind_of(layer)
     if mixer is None or kind == "shared":
@@ -144,7 +144,7 @@ def needed(layer: Layer, options: CacheOptions) -> LayerCache:
     return LayerCache(kind, cells, *head_rows(mixer, cells, formats), cross=cross)
 
 
-Rule = Callable[[Layer, CacheOptions], LayerCache]
+Rule = Callable[[DecoderLayer, CacheOptions], LayerCache]
 
 
 def layer_caches(

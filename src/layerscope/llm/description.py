@@ -77,7 +77,7 @@ class Experts(Struct, frozen=True):
     per_token: int
 
 
-class Layer(Struct, frozen=True, kw_only=True):
+class DecoderLayer(Struct, frozen=True, kw_only=True):
     """One layer; without a mixer it is a feed-forward layer alone."""
 
     parts: Parts
@@ -91,9 +91,11 @@ class LanguageModel(Struct, frozen=True, kw_only=True):
 
     model_type: str
     hidden: int
-    layers: tuple[Layer, ...]
+    layers: tuple[DecoderLayer, ...]
     vocabulary: int
     outer: Parts  # weights outside of layers: embedding, positions, norm, head
-    encoder: tuple[Layer, ...] = ()
-    predictors: tuple[Layer, ...] = ()  # layers of multi-token prediction, in checkpoints alone
+    encoder: tuple[DecoderLayer, ...] = ()
+    predictors: tuple[
+        DecoderLayer, ...
+    ] = ()  # layers of multi-token prediction, in checkpoints alone
     notes: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from functools import partial
 from msgspec import Struct
 
 from layerscope.errors import UsageError
-from layerscope.llm.account import Deployment, MemoryUse, memory_use
+from layerscope.llm.account import DeployedMemory, Deployment, memory_use
 
 MOST = 2**40  # of a batch or a context: ends the search where memory does not grow
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -18,7 +18,7 @@ class Largest(Struct, frozen=True):
     """The largest number that fits; at MOST, every number does."""
 
     number: int  # 0: not even one fits
-    use: MemoryUse  # of that number, or of one if none fits
+    use: DeployedMemory  # of that number, or of one if none fits
 
 
 class LanguageFit(Struct, frozen=True):
@@ -39,10 +39,10 @@ def language_fit(deployment: Deployment, memory_bytes: int) -> LanguageFit:
     batch, tokens = deployment.cache.sequences, deployment.cache.tokens
     weights = memory_use(deployment).weights  # the same for all
 
-    def use(sequences: int, length: int) -> MemoryUse:
+    def use(sequences: int, length: int) -> DeployedMemory:
         return memory_use(deployment.sized(sequences, length), weights)
 
-    def largest(of: Callable[[int], MemoryUse]) -> Largest:
+    def largest(of: Callable[[int], DeployedMemory]) -> Largest:
         number = _search(lambda each: of(each).total <= memory_bytes)
         return Largest(number, of(max(number, 1)))
 

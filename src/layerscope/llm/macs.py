@@ -12,10 +12,10 @@ from msgspec import Struct
 
 from layerscope.llm.description import (
     EXPERTS,
+    DecoderLayer,
     HeadAttention,
     LanguageModel,
     LatentAttention,
-    Layer,
     Recurrence,
 )
 
@@ -59,7 +59,7 @@ def _products(weights: dict[str, tuple[int, ...]]) -> int:
     return sum(prod(shape) for name, shape in weights.items() if len(shape) > 1)
 
 
-def _layer_matrices(layer: Layer, tokens: int, past: int) -> int:
+def _layer_matrices(layer: DecoderLayer, tokens: int, past: int) -> int:
     count = 0
     for part, weights in layer.parts.items():
         # norms of queries may have a row per head, and experts are read for their own tokens
@@ -97,7 +97,7 @@ def _chunked(tokens: int, size: int) -> int:
     return whole * sum_to(size) + sum_to(rest)
 
 
-def _attention(layer: Layer, tokens: int, past: int) -> tuple[int, int]:
+def _attention(layer: DecoderLayer, tokens: int, past: int) -> tuple[int, int]:
     """Multiply-adds of all pairs, and of the visible ones."""
     mixer = layer.mixer
     if isinstance(mixer, LatentAttention):

@@ -9,7 +9,7 @@ from math import prod
 
 from msgspec import Struct
 
-from layerscope.llm.description import EXPERTS, Experts, LanguageModel, Layer, Parts, Weights
+from layerscope.llm.description import EXPERTS, DecoderLayer, Experts, LanguageModel, Parts, Weights
 
 BUFFERS = "buffers"  # stored with the weights, but no parameters
 CONVENTIONS = {
@@ -36,12 +36,12 @@ def parts_count(parts: Parts) -> int:
     return sum(weights_count(each) for name, each in parts.items() if name != BUFFERS)
 
 
-def layer_params(layer: Layer) -> int:
+def layer_params(layer: DecoderLayer) -> int:
     """Parameters of a layer."""
     return parts_count(layer.parts)
 
 
-def active_layer_params(layer: Layer) -> int:
+def active_layer_params(layer: DecoderLayer) -> int:
     """Parameters of a layer that a token reads: of the experts, those that it is sent to."""
     if layer.experts is None:
         return layer_params(layer)
@@ -50,7 +50,7 @@ def active_layer_params(layer: Layer) -> int:
     return layer_params(layer) - stacks + one * layer.experts.per_token
 
 
-def _layers(model: LanguageModel) -> Iterable[Layer]:
+def _layers(model: LanguageModel) -> Iterable[DecoderLayer]:
     return (*model.encoder, *model.layers)
 
 

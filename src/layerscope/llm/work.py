@@ -17,11 +17,11 @@ from layerscope.graph.types import Shape
 from layerscope.llm.cache import CacheOptions, needed
 from layerscope.llm.description import (
     EXPERTS,
+    DecoderLayer,
     Experts,
     HeadAttention,
     LanguageModel,
     LatentAttention,
-    Layer,
     Mixer,
     Weights,
 )
@@ -72,18 +72,18 @@ def touched_share(experts: Experts, tokens: int) -> float:
     return 1 - (1 - experts.per_token / experts.count) ** tokens
 
 
-def pairs(step: Step, reach: int = 0, chunk: int = 0) -> int:
+def pairs(step: Step, window: int = 0, chunk: int = 0) -> int:
     """Pairs of a new token and a token that it sees, itself included, of one sequence."""
     last = step.past + step.tokens
     if chunk:
         return _chunk_sum(last, chunk) - _chunk_sum(step.past, chunk)
-    return _seen(last, reach) - _seen(step.past, reach)
+    return _seen(last, window) - _seen(step.past, window)
 
 
-def _seen(tokens: int, reach: int) -> int:
-    """Pairs of a sequence from its beginning, with a window of `reach` tokens; 0 is all."""
-    inside = min(tokens, reach) if reach else tokens
-    return inside * (inside + 1) // 2 + (tokens - inside) * reach
+def _seen(tokens: int, window: int) -> int:
+    """Pairs of a sequence from its beginning, with a window of `window` tokens; 0 is all."""
+    inside = min(tokens, window) if window else tokens
+    return inside * (inside + 1) // 2 + (tokens - inside) * window
 
 
 def _chunk_sum(tokens: int, chunk: int) -> int:
@@ -104,7 +104,7 @@ def layer_works(model: LanguageModel, step: Step, size_of: SizeOf, cache: str) -
     return (_looked_up(model, step, size_of), *rows, _head(model, step, size_of))
 
 
-def _layer_work(layer: Layer, step: Step, size_of: SizeOf, cache: str) -> Work:
+def _layer_work(layer: DecoderLayer, step: Step, size_of: SizeOf, cache: str) -> Work:
     weight_bytes, least_bytes, flops, expert_flops, products = 0.0, 0.0, 0, 0, 0
     for part, weights in layer.parts.items():
         if part == BUFFERS:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from layerscope.engines.accelerators import Accelerator
 from layerscope.llm.work import Step, Work
 from layerscope.prediction.language_rates import FAMILIES, SpeedRates
-from layerscope.report.generation import LayerTime, Roof
+from layerscope.report.generation import LayerStep, Roof
 
 MICRO_BATCH = 512  # tokens that runtimes compute at once, reading the weights anew
 MICRO = 1e-6
@@ -71,7 +71,7 @@ def floor_of(work: Work, limits: SpeedLimits) -> tuple[float, Roof]:
 
 def step_times(
     works: Iterable[Work], step: Step, limits: SpeedLimits, rates: SpeedRates
-) -> tuple[LayerTime, ...]:
+) -> tuple[LayerStep, ...]:
     """The time of each layer."""
     found, reads = [], passes(step)
     for work in works:
@@ -80,5 +80,5 @@ def step_times(
             for rate, amount in zip(rates.values(), amounts(work, limits, reads), strict=True)
         )
         floor, roof = floor_of(work, limits)
-        found.append(LayerTime(work.name, work.kind, max(seconds, floor), floor, roof))
+        found.append(LayerStep(work.name, work.kind, max(seconds, floor), floor, roof))
     return tuple(found)

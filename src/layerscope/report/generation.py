@@ -11,7 +11,7 @@ from layerscope.report.results import TableResult
 Roof = Literal["memory", "compute"]
 
 
-class LayerTime(Struct, frozen=True):
+class LayerStep(Struct, frozen=True):
     """Seconds of a layer in a step, their lower bound, and the limit that sets this bound."""
 
     name: str
@@ -28,7 +28,7 @@ class StepPrediction(Struct, frozen=True, kw_only=True):
     tokens: int
     past: int
     batch: int
-    rows: tuple[LayerTime, ...]
+    rows: tuple[LayerStep, ...]
     error: float  # relative: 68 % interval
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layerscope.llm.config_values import ConfigValues
-from layerscope.llm.description import LanguageModel, LatentAttention, Layer, Weights
+from layerscope.llm.description import DecoderLayer, LanguageModel, LatentAttention, Weights
 from layerscope.llm.families.llama import LlamaForm, expert_parts
 from layerscope.llm.families.shapes import (
     feed_forward,
@@ -74,7 +74,7 @@ def _is_dense(config: ConfigValues, i: int) -> bool:
     return i < config.count("first_k_dense_replace", otherwise=0) or i % step != 0
 
 
-def _layer(config: ConfigValues, hidden: int, i: int) -> Layer:
+def _layer(config: ConfigValues, hidden: int, i: int) -> DecoderLayer:
     mixer = latent_attention(config)
     rank = config.count("q_lora_rank", otherwise=0)
     attention = latent_projections(hidden, mixer, rank, config.flag("attention_bias"))
@@ -86,9 +86,9 @@ def _layer(config: ConfigValues, hidden: int, i: int) -> Layer:
         parts["indexer"] = _indexer(hidden, mixer, rank)
     if _is_dense(config, i):
         parts["mlp"] = feed_forward(hidden, config.size("intermediate_size"))
-        return Layer(parts=parts, mixer=mixer)
+        return DecoderLayer(parts=parts, mixer=mixer)
     found, experts = expert_parts(config, FORMS[config.model_type], hidden)
-    return Layer(parts={**parts, **found}, mixer=mixer, experts=experts)
+    return DecoderLayer(parts={**parts, **found}, mixer=mixer, experts=experts)
 
 
 def _indexer(hidden: int, mixer: LatentAttention, rank: int) -> Weights:

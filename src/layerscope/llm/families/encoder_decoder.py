@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from layerscope.errors import FormatError
 from layerscope.llm.config_values import ConfigValues
-from layerscope.llm.description import HeadAttention, LanguageModel, Layer, Weights
+from layerscope.llm.description import DecoderLayer, HeadAttention, LanguageModel, Weights
 from layerscope.llm.families.shapes import feed_forward, linear, merged, norm, projections
 
 POSITION_OFFSET = 2  # rows of BART's tables of positions beside the positions
@@ -33,7 +33,7 @@ def t5(config: ConfigValues) -> LanguageModel:
     buckets = {"relative_attention_bias": (config.size("relative_attention_num_buckets"), heads)}
     every = config.model_type == "umt5"  # a bias of its own in every layer
 
-    def layer(i: int, is_decoder: bool) -> Layer:
+    def layer(i: int, is_decoder: bool) -> DecoderLayer:
         attention = _attention(heads, head, is_decoder)
         weights = {**projections(hidden, attention), **(buckets if every or i == 0 else {})}
         parts: dict[str, Weights] = {
@@ -44,7 +44,7 @@ def t5(config: ConfigValues) -> LanguageModel:
         if is_decoder:
             parts["cross attention"] = projections(hidden, attention)
         cross = _attention(heads, head, False) if is_decoder else None
-        return Layer(parts=parts, mixer=attention, cross=cross)
+        return DecoderLayer(parts=parts, mixer=attention, cross=cross)
 
     outer: dict[str, Weights] = {
         "embedding": {"shared": (vocabulary, hidden)},
@@ -62,7 +62,7 @@ def t5(config: ConfigValues) -> LanguageModel:
     )
 
 
-def _bart_layer(config: ConfigValues, side: str, key_bias: bool) -> Layer:
+def _bart_layer(config: ConfigValues, side: str, key_bias: bool) -> DecoderLayer:
     hidden, is_decoder = config.size("d_model"), side == "decoder"
     heads = config.size(f"{side}_attention_heads")
     attention = _attention(heads, hidden // heads, is_decoder)
@@ -75,13 +75,13 @@ def _bart_layer(config: ConfigValues, side: str, key_bias: bool) -> Layer:
         "norms": merged(*(norm(f"layer_norm_{j}", hidden, 2) for j in range(2 + is_decoder))),
     }
     if not is_decoder:
-        return Layer(parts=parts, mixer=attention)
+        return DecoderLayer(parts=parts, mixer=attention)
     parts["cross attention"] = weights
     cross = _attention(heads, hidden // heads, False)
-    return Layer(parts=parts, mixer=attention, cross=cross)
+    return DecoderLayer(parts=parts, mixer=attention, cross=cross)
 
 
-def _bart_layers(config: ConfigValues, side: str, key_bias: bool) -> tuple[Layer, ...]:
+def _bart_layers(config: ConfigValues, side: str, key_bias: bool) -> tuple[DecoderLayer, ...]:
     return (_bart_layer(config, side, key_bias),) * config.layers(f"{side}_layers")
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from layerscope.llm.config_values import ConfigValues
 from layerscope.llm.description import (
     EXPERTS,
+    DecoderLayer,
     Experts,
     HeadAttention,
     LanguageModel,
-    Layer,
     Weights,
 )
 from layerscope.llm.families.llama import FOUR
@@ -96,7 +96,7 @@ def _attention(config: ConfigValues, is_full: bool, is_shared: bool) -> HeadAtte
     )
 
 
-def _layer(config: ConfigValues, hidden: int, is_full: bool, is_shared: bool) -> Layer:
+def _layer(config: ConfigValues, hidden: int, is_full: bool, is_shared: bool) -> DecoderLayer:
     attention = _attention(config, is_full, is_shared)
     bias = config.flag("attention_bias")
     weights = dict(projections(hidden, attention, bias, bias))
@@ -124,7 +124,7 @@ def _layer(config: ConfigValues, hidden: int, is_full: bool, is_shared: bool) ->
             **norm("post_per_layer_input_norm", hidden),
         }
     if not config.flag("enable_moe_block"):
-        return Layer(parts=parts, mixer=attention)
+        return DecoderLayer(parts=parts, mixer=attention)
     count = config.size("num_experts")
     size = config.size("moe_intermediate_size", "expert_intermediate_size")
     norms.update(merged(*(norm(name, hidden) for name in SPARSE_NORMS)))
@@ -135,4 +135,4 @@ def _layer(config: ConfigValues, hidden: int, is_full: bool, is_shared: bool) ->
         "per_expert_scale": (count,),
     }
     experts = Experts(count, config.size("top_k_experts"))
-    return Layer(parts=parts, mixer=attention, experts=experts)
+    return DecoderLayer(parts=parts, mixer=attention, experts=experts)

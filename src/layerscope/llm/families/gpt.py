@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from layerscope.errors import FormatError
 from layerscope.llm.config_values import ConfigValues
-from layerscope.llm.description import HeadAttention, LanguageModel, Layer, Weights
+from layerscope.llm.description import DecoderLayer, HeadAttention, LanguageModel, Weights
 from layerscope.llm.families.shapes import feed_forward, linear, merged, norm, projections
 
 
@@ -16,12 +16,14 @@ def _heads(heads: int, kv_heads: int, head: int) -> HeadAttention:
     return HeadAttention(heads=heads, kv_heads=kv_heads, key_dim=head, value_dim=head)
 
 
-def _layer(attention: HeadAttention, weights: Weights, norms: Weights, mlp: Weights) -> Layer:
-    return Layer(parts={"attention": weights, "norms": norms, "mlp": mlp}, mixer=attention)
+def _layer(
+    attention: HeadAttention, weights: Weights, norms: Weights, mlp: Weights
+) -> DecoderLayer:
+    return DecoderLayer(parts={"attention": weights, "norms": norms, "mlp": mlp}, mixer=attention)
 
 
 def _model(
-    config: ConfigValues, hidden: int, layers: tuple[Layer, ...], outer: dict[str, Weights]
+    config: ConfigValues, hidden: int, layers: tuple[DecoderLayer, ...], outer: dict[str, Weights]
 ) -> LanguageModel:
     vocabulary = config.size("vocab_size")
     head = outer.pop("head", {"lm_head": (vocabulary, hidden)})

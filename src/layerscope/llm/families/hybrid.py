@@ -8,10 +8,10 @@ from layerscope.errors import FormatError
 from layerscope.llm.config_values import ConfigValues
 from layerscope.llm.description import (
     EXPERTS,
+    DecoderLayer,
     Experts,
     HeadAttention,
     LanguageModel,
-    Layer,
     Mixer,
     Recurrence,
     Weights,
@@ -50,7 +50,7 @@ def _attention(config: ConfigValues) -> HeadAttention:
 
 
 def _model(
-    config: ConfigValues, layers: Iterable[Layer], predictors: tuple[Layer, ...] = ()
+    config: ConfigValues, layers: Iterable[DecoderLayer], predictors: tuple[DecoderLayer, ...] = ()
 ) -> LanguageModel:
     hidden, vocabulary = config.size("hidden_size"), config.size("vocab_size")
     return LanguageModel(
@@ -85,13 +85,13 @@ def qwen3_next(config: ConfigValues) -> LanguageModel:
         **merged(*(norm(f"pre_fc_norm_{name}", hidden) for name in ("embedding", "hidden"))),
         **norm("norm", hidden),
     }
-    predictor = Layer(
+    predictor = DecoderLayer(
         parts={**last.parts, "predictor": extra}, mixer=last.mixer, experts=last.experts
     )
     return _model(config, layers, (predictor,) * min(more, number))
 
 
-def _qwen3_next_layer(config: ConfigValues, kind: str, is_sparse: bool) -> Layer:
+def _qwen3_next_layer(config: ConfigValues, kind: str, is_sparse: bool) -> DecoderLayer:
     hidden = config.size("hidden_size")
     norms = dict(_two_norms(hidden))
     mixer: Mixer
@@ -109,9 +109,9 @@ def _qwen3_next_layer(config: ConfigValues, kind: str, is_sparse: bool) -> Layer
         parts = {"recurrence": found, "norms": norms}
     if is_sparse:
         more, experts = expert_parts(config, QWEN, hidden)
-        return Layer(parts={**parts, **more}, mixer=mixer, experts=experts)
+        return DecoderLayer(parts={**parts, **more}, mixer=mixer, experts=experts)
     mlp = feed_forward(hidden, config.size("intermediate_size"))
-    return Layer(parts={**parts, "mlp": mlp}, mixer=mixer)
+    return DecoderLayer(parts={**parts, "mlp": mlp}, mixer=mixer)
 
 
 def jamba(config: ConfigValues) -> LanguageModel:
@@ -119,7 +119,7 @@ def jamba(config: ConfigValues) -> LanguageModel:
     return _model(config, [_jamba_layer(config, i) for i in range(config.layers())])
 
 
-def _jamba_layer(config: ConfigValues, i: int) -> Layer:
+def _jamba_layer(config: ConfigValues, i: int) -> DecoderLayer:
     hidden = config.size("hidden_size")
     parts: dict[str, Weights] = {"norms": _two_norms(hidden)}
     mixer: Mixer
@@ -143,9 +143,9 @@ def _jamba_layer(config: ConfigValues, i: int) -> Layer:
     is_sparse = i % config.size("expert_layer_period") == config.count("expert_layer_offset")
     if is_sparse and config.size("num_experts") > 1:
         found, experts = expert_parts(config, PLAIN, hidden)
-        return Layer(parts={**parts, **found}, mixer=mixer, experts=experts)
+        return DecoderLayer(parts={**parts, **found}, mixer=mixer, experts=experts)
     parts["mlp"] = feed_forward(hidden, config.size("intermediate_size"))
-    return Layer(parts=parts, mixer=mixer)
+    return DecoderLayer(parts=parts, mixer=mixer)
 
 
 def granite_hybrid(config: ConfigValues) -> LanguageModel:
@@ -163,7 +163,7 @@ def _mamba2_part(config: ConfigValues) -> tuple[Recurrence, Weights]:
     return mixer, mamba2_weights(config.size("hidden_size"), mixer, biases)
 
 
-def _granite_layer(config: ConfigValues, kind: str) -> Layer:
+def _granite_layer(config: ConfigValues, kind: str) -> DecoderLayer:
     hidden = config.size("hidden_size")
     parts: dict[str, Weights] = {"norms": _two_norms(hidden)}
     mixer: Mixer
@@ -175,9 +175,9 @@ def _granite_layer(config: ConfigValues, kind: str) -> Layer:
         parts["attention"] = projections(hidden, mixer, bias, bias)
     parts["mlp"] = feed_forward(hidden, config.size("shared_intermediate_size"))
     if not config.count("num_local_experts", otherwise=0):
-        return Layer(parts=parts, mixer=mixer)
+        return DecoderLayer(parts=parts, mixer=mixer)
     found, experts = expert_parts(config, PLAIN, hidden)
-    return Layer(parts={**parts, **found}, mixer=mixer, experts=experts)
+    return DecoderLayer(parts={**parts, **found}, mixer=mixer, experts=experts)
 
 
 def bamba(config: ConfigValues) -> LanguageModel:
@@ -199,7 +199,7 @@ def bamba(config: ConfigValues) -> LanguageModel:
             parts["attention"] = projections(hidden, mixer, bias, bias)
         else:
             mixer, parts["recurrence"] = _mamba2_part(config)
-        layers.append(Layer(parts=parts, mixer=mixer))
+        layers.append(DecoderLayer(parts=parts, mixer=mixer))
     return _model(config, layers)
 
 
@@ -214,7 +214,7 @@ def nemotron_h(config: ConfigValues) -> LanguageModel:
     return _model(config, [_nemotron_layer(config, str(kind)) for kind in listed])
 
 
-def _nemotron_layer(config: ConfigValues, kind: str) -> Layer:
+def _nemotron_layer(config: ConfigValues, kind: str) -> DecoderLayer:
     hidden = config.size("hidden_size")
     parts: dict[str, Weights] = {"norms": norm("norm", hidden)}
     bias = config.flag("mlp_bias")
@@ -223,14 +223,14 @@ def _nemotron_layer(config: ConfigValues, kind: str) -> Layer:
         mixer = mamba2(names, config)
         biases = (config.flag("use_bias"), config.flag("use_conv_bias"))
         parts["recurrence"] = mamba2_weights(hidden, mixer, biases)
-        return Layer(parts=parts, mixer=mixer)
+        return DecoderLayer(parts=parts, mixer=mixer)
     if kind in ATTENTION:
         attention = _attention(config)
         parts["attention"] = projections(hidden, attention)
-        return Layer(parts=parts, mixer=attention)
+        return DecoderLayer(parts=parts, mixer=attention)
     if kind == "mlp":
         parts["mlp"] = feed_forward(hidden, config.size("intermediate_size"), False, bias)
-        return Layer(parts=parts)
+        return DecoderLayer(parts=parts)
     if kind != "moe":
         raise FormatError(f"{config.where}: a layer of type {kind[:40]!r}")
     count, latent = config.size("n_routed_experts"), config.count("moe_latent_size", otherwise=0)
@@ -245,7 +245,7 @@ def _nemotron_layer(config: ConfigValues, kind: str) -> Layer:
             **linear("fc1_latent_proj", latent, hidden, bias),
             **linear("fc2_latent_proj", hidden, latent, bias),
         }
-    return Layer(parts=parts, experts=Experts(count, config.size("num_experts_per_tok")))
+    return DecoderLayer(parts=parts, experts=Experts(count, config.size("num_experts_per_tok")))
 
 
 FAMILY: dict[str, Callable[[ConfigValues], LanguageModel]] = {

@@ -12,10 +12,10 @@ from msgspec import Struct
 from layerscope.llm.config_values import ConfigValues
 from layerscope.llm.description import (
     EXPERTS,
+    DecoderLayer,
     Experts,
     HeadAttention,
     LanguageModel,
-    Layer,
     Parts,
     Weights,
 )
@@ -221,7 +221,9 @@ def _windows(config: ConfigValues, form: LlamaForm, number: int) -> list[int]:
     return [size] * number
 
 
-def _layer(config: ConfigValues, form: LlamaForm, hidden: int, attention: HeadAttention) -> Layer:
+def _layer(
+    config: ConfigValues, form: LlamaForm, hidden: int, attention: HeadAttention
+) -> DecoderLayer:
     weights = dict(
         projections(hidden, attention, has(config, form.bias), has(config, form.out_bias))
     )
@@ -236,7 +238,7 @@ def _layer(config: ConfigValues, form: LlamaForm, hidden: int, attention: HeadAt
     if form.inner_norms:
         inner = config.size("intermediate_size")
         norms = {**norms, **norm("attn_sub_norm", hidden), **norm("ffn_sub_norm", inner)}
-    return Layer(parts={"attention": weights, "norms": norms}, mixer=attention)
+    return DecoderLayer(parts={"attention": weights, "norms": norms}, mixer=attention)
 
 
 def _query_norms(kind: str, attention: HeadAttention) -> Weights:
@@ -265,18 +267,18 @@ def sparse_layers(config: ConfigValues, number: int) -> Sequence[int]:
 
 
 def _with_mlp(
-    config: ConfigValues, form: LlamaForm, hidden: int, layer: Layer, is_sparse: bool
-) -> Layer:
+    config: ConfigValues, form: LlamaForm, hidden: int, layer: DecoderLayer, is_sparse: bool
+) -> DecoderLayer:
     """The layer with its feed-forward layer, or with experts."""
     if is_sparse:
         found, experts = expert_parts(config, form, hidden)
         parts = {**layer.parts, **found}
-        return Layer(parts=parts, mixer=layer.mixer, experts=experts)
+        return DecoderLayer(parts=parts, mixer=layer.mixer, experts=experts)
     inner = config.size("intermediate_size")
     mlp = dict(feed_forward(hidden, inner, form.gated, has(config, form.mlp_bias)))
     if config.model_type == "apertus":
         mlp.update({"act_fn.alpha_p": (1,), "act_fn.alpha_n": (1,)})
-    return Layer(parts={**layer.parts, "mlp": mlp}, mixer=layer.mixer)
+    return DecoderLayer(parts={**layer.parts, "mlp": mlp}, mixer=layer.mixer)
 
 
 def expert_parts(config: ConfigValues, form: LlamaForm, hidden: int) -> tuple[Parts, Experts]:

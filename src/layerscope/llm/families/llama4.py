@@ -5,10 +5,10 @@ from __future__ import annotations
 from layerscope.llm.config_values import ConfigValues
 from layerscope.llm.description import (
     EXPERTS,
+    DecoderLayer,
     Experts,
     HeadAttention,
     LanguageModel,
-    Layer,
     Weights,
 )
 from layerscope.llm.families.shapes import (
@@ -55,7 +55,7 @@ def _chunked(config: ConfigValues, number: int) -> list[bool]:
     return [(i + 1) % interval != 0 for i in range(number)]
 
 
-def _layer(config: ConfigValues, hidden: int, is_chunked: bool, is_sparse: bool) -> Layer:
+def _layer(config: ConfigValues, hidden: int, is_chunked: bool, is_sparse: bool) -> DecoderLayer:
     heads = config.size("num_attention_heads")
     head = config.size("head_dim", otherwise=hidden // heads)
     attention = HeadAttention(
@@ -72,10 +72,10 @@ def _layer(config: ConfigValues, hidden: int, is_chunked: bool, is_sparse: bool)
     }
     if not is_sparse:
         parts["mlp"] = feed_forward(hidden, config.size("intermediate_size_mlp"))
-        return Layer(parts=parts, mixer=attention)
+        return DecoderLayer(parts=parts, mixer=attention)
     count, inner = config.size("num_local_experts"), config.size("intermediate_size")
     parts[EXPERTS] = stacked(feed_forward(hidden, inner), count)
     parts["shared expert"] = feed_forward(hidden, inner)
     parts["router"] = linear("router", count, hidden)
     experts = Experts(count, config.size("num_experts_per_tok"))
-    return Layer(parts=parts, mixer=attention, experts=experts)
+    return DecoderLayer(parts=parts, mixer=attention, experts=experts)

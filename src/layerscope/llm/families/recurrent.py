@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from layerscope.errors import FormatError
 from layerscope.llm.config_values import ConfigValues
-from layerscope.llm.description import LanguageModel, Layer, Recurrence, Weights
+from layerscope.llm.description import DecoderLayer, LanguageModel, Recurrence, Weights
 from layerscope.llm.families.shapes import linear, norm, outer_parts
 
 RANK = 16  # channels per row of the step's projection, where the rank is "auto"
@@ -106,7 +106,7 @@ def mamba2(names: tuple[str, str, str, str, str], config: ConfigValues) -> Recur
 
 def _of_layers(config: ConfigValues, mixer: Recurrence, weights: Weights) -> LanguageModel:
     hidden, vocabulary = config.size("hidden_size"), config.size("vocab_size")
-    layer = Layer(parts={"recurrence": weights, "norms": norm("norm", hidden)}, mixer=mixer)
+    layer = DecoderLayer(parts={"recurrence": weights, "norms": norm("norm", hidden)}, mixer=mixer)
     return LanguageModel(
         model_type=config.model_type,
         hidden=hidden,

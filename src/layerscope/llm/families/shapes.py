@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layerscope.llm.description import HeadAttention, LatentAttention, Layer, Parts, Weights
+from layerscope.llm.description import DecoderLayer, HeadAttention, LatentAttention, Parts, Weights
 
 NORM_NAMES = ("weight", "bias")
 
@@ -64,7 +64,7 @@ def feed_forward(hidden: int, inner: int, gated: bool = True, bias: bool = False
     }
 
 
-def with_predictor(layer: Layer, hidden: int, vocabulary: int) -> Layer:
+def with_predictor(layer: DecoderLayer, hidden: int, vocabulary: int) -> DecoderLayer:
     """A layer of multi-token prediction, as checkpoints store it.
 
     It is one more layer with a projection, three norms, and copies of the embedding and the head.
@@ -76,7 +76,7 @@ def with_predictor(layer: Layer, hidden: int, vocabulary: int) -> Layer:
     }
     copies = {"embed_tokens": (vocabulary, hidden), "shared_head.head": (vocabulary, hidden)}
     parts = {**layer.parts, "predictor": extra, "copies": copies}
-    return Layer(parts=parts, mixer=layer.mixer, experts=layer.experts)
+    return DecoderLayer(parts=parts, mixer=layer.mixer, experts=layer.experts)
 
 
 def stacked(weights: Weights, count: int) -> Weights:

@@ -17,7 +17,7 @@ from layerscope.llm.cache import (
     latent_rows,
     state_bytes,
 )
-from layerscope.llm.description import HeadAttention, LatentAttention, Layer, Recurrence
+from layerscope.llm.description import DecoderLayer, HeadAttention, LatentAttention, Recurrence
 
 STATE = "f32"
 
@@ -40,7 +40,7 @@ def cells_of(attention: HeadAttention | LatentAttention, options: CacheOptions) 
     return each * streams
 
 
-def allocated(layer: Layer, options: CacheOptions) -> LayerCache:
+def allocated(layer: DecoderLayer, options: CacheOptions) -> LayerCache:
     """What llama.cpp allocates for a layer."""
     mixer, kind = layer.mixer, kind_of(layer)
     if mixer is None or kind == "shared":

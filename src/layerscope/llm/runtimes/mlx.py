@@ -5,12 +5,12 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from layerscope.llm.cache import CacheOptions, LayerCache, needed
-from layerscope.llm.description import HeadAttention, Layer
+from layerscope.llm.description import DecoderLayer, HeadAttention
 
 STEP = 256
 
 
-def allocated(layer: Layer, options: CacheOptions) -> LayerCache:
+def allocated(layer: DecoderLayer, options: CacheOptions) -> LayerCache:
     """What MLX allocates for a layer."""
     mixer = layer.mixer
     tokens = -(-options.tokens // STEP) * STEP

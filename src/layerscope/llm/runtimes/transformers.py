@@ -13,10 +13,10 @@ from layerscope.llm.cache import (
     kind_of,
     latent_rows,
 )
-from layerscope.llm.description import LatentAttention, Layer, Recurrence
+from layerscope.llm.description import DecoderLayer, LatentAttention, Recurrence
 
 
-def allocated(layer: Layer, options: CacheOptions) -> LayerCache:
+def allocated(layer: DecoderLayer, options: CacheOptions) -> LayerCache:
     """What transformers keeps for a layer."""
     mixer, kind = layer.mixer, kind_of(layer)
     if mixer is None or kind == "shared":

@@ -16,7 +16,7 @@ from layerscope.llm.cache import (
     latent_rows,
     state_bytes,
 )
-from layerscope.llm.description import HeadAttention, LatentAttention, Layer, Recurrence
+from layerscope.llm.description import DecoderLayer, HeadAttention, LatentAttention, Recurrence
 
 
 def blocks_of(attention: HeadAttention | LatentAttention, options: CacheOptions) -> int:
@@ -30,7 +30,7 @@ def blocks_of(attention: HeadAttention | LatentAttention, options: CacheOptions)
     return blocks
 
 
-def allocated(layer: Layer, options: CacheOptions) -> LayerCache:
+def allocated(layer: DecoderLayer, options: CacheOptions) -> LayerCache:
     """What vLLM allocates for a layer."""
     mixer, kind = layer.mixer, kind_of(layer)
     if mixer is None or kind == "shared":
