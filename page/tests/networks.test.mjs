@@ -108,7 +108,7 @@ describe("a row", () => {
 
   it("opens by the keyboard and by an address", async () => {
     const page = await show(page_file);
-    await page.focus(".nets .grid");
+    await page.focus(".nets .scroll");
     for (const key of ["ArrowDown", "ArrowDown", "Enter"]) await page.keyboard.press(key);
     await page.waitForSelector(".tfoot .tr");
     const hash = await page.evaluate(() => location.hash);

@@ -187,7 +187,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     ),
     "hf_config": (
         Fault(
-            "a model_type that is no text", "formats/torch/model_names/hugging_face.py",
+            "a model_type that is no text", "formats/config_file.py",
             '    if not isinstance(settings["model_type"], str):\n'
             '        raise FormatError(f"{path}: model_type is no text; {wanted}")\n', "",
         ),

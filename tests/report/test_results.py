@@ -7,9 +7,11 @@ import csv
 import io
 import json
 import pickle
+import tempfile
 from collections.abc import Callable
 from functools import cache
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
@@ -17,16 +19,25 @@ import layerscope
 import layerscope.errors
 from layerscope.api.auditing import audit
 from layerscope.api.checking import check
+from layerscope.api.generating import predict_generation, steps_of
 from layerscope.report.budgets import Budget, BudgetResults
 from layerscope.report.results import Result, TableResult
 from layerscope.report.sweep_results import SweepResults
 from tests.auditing.documents import WRONG
+from tests.llm.test_work import LLAMA_8B
 from tests.syntax import latex_rows
 
 
 @cache
 def measured() -> Result:
     return layerscope.measure("lenet5", runs=10)
+
+
+def generation() -> Result:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "config.json"
+        path.write_text(json.dumps(LLAMA_8B), encoding="utf-8")
+        return predict_generation(f"hf:{path}", steps_of(64, 64), on="a100")
 
 
 RESULTS: dict[str, Callable[[], Result]] = {
@@ -39,6 +50,7 @@ RESULTS: dict[str, Callable[[], Result]] = {
     "Prediction": cache(lambda: layerscope.predict("resnet18", on="a100")),
     "Fit": cache(lambda: layerscope.fit("resnet18", 8 * 10**9)),
     "Audit": cache(lambda: audit(text=WRONG)),
+    "GenerationTimes": cache(generation),
     "SweepResults": cache(
         lambda: SweepResults(
             "r.sqlite",

@@ -43,7 +43,7 @@ function cell(row: Network, column: NetworkColumn, text: string): HTMLElement {
 }
 
 export class NetworkTable {
-  private readonly scroll = h("div", { class: "scroll grid", role: "grid", tabindex: "0", "aria-label": "networks" });
+  private readonly scroll = h("div", { class: "scroll", role: "grid", tabindex: "0", "aria-label": "networks" });
   private readonly head = h("div", { class: "thead", role: "rowgroup" });
   private readonly body = h("div", { class: "tbody", role: "rowgroup" });
   private readonly none = h("p", { class: "empty" });
