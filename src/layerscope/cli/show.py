@@ -89,6 +89,7 @@ class ShowOptions(NetworkOptions, TableOptions, LanguageOptions):
     """Options of the command."""
 
     like: str | None
+    attention: str
     in_place: bool
     train: str | None
     mixed: bool
@@ -149,6 +150,13 @@ FORM_NAMES = tuple(FORMS)
     "--all", "everything", is_flag=True, help="Also print layers that only compute shapes."
 )
 @click.option("--total", is_flag=True, help="Print one line: params, MACs, FLOPs, peak memory.")
+@click.option(
+    "--attention",
+    type=click.Choice(["all", "needed"]),
+    default="all",
+    show_default=True,
+    help="Count all pairs of queries and keys, or those that masks and windows leave.",
+)
 @click.option("--in-place", is_flag=True, help="Count activation, norm and add layers as in-place.")
 @click.option(
     "--train",
@@ -282,10 +290,18 @@ def _counted(
     """The report of a network, or the one in its file."""
     counted = _counting(form, options)
     if kind == "report":
-        return _read_report(network, options, counted)
-    from layerscope.api.networks import analyze
+        report = _read_report(network, options, counted)
+    else:
+        from layerscope.api.networks import analyze
 
-    return analyze(network, **counted, **_settings(network, options, wanted))
+        report = analyze(network, **counted, **_settings(network, options, wanted))
+    if options["attention"] != "needed":
+        return report
+    if counted["like"] != "exact":
+        raise UsageError(f"--attention needed cannot be combined with --like {counted['like']}")
+    from layerscope.report.build import with_needed_pairs
+
+    return with_needed_pairs(report)
 
 
 def _requested(
@@ -396,6 +412,8 @@ def _check_options(form: str, options: ShowOptions) -> None:
         if form != "json" or options["total"]:
             raise UsageError("--conventions needs --as json, without --total")
         chosen_conventions(options)
+        if options["attention"] == "needed":
+            raise UsageError("--conventions cannot be combined with --attention needed")
     requested = [name for name in ("train", "fit") if values[name] is not None]
     if requested and form not in ("text", "markdown", "json"):
         raise UsageError(f"--{requested[0]} cannot be combined with --as {form}")

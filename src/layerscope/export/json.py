@@ -113,7 +113,7 @@ def document(
         training=_training(requested.training),
         fit=requested.fit,
         deployment=_deployment(requested),
-        options=OptionsJson(report.convention.name, memory.in_place),
+        options=OptionsJson(report.convention.name, memory.in_place, report.attention),
         cells=own,
         conventions=convention_cells(report, outlined, own, conventions),
         graph=plain,

@@ -288,11 +288,12 @@ class LanguageJson(Struct):
     cache_bytes: dict[str, int] | None
 
 
-class OptionsJson(Struct):
+class OptionsJson(Struct, omit_defaults=True):
     """How the graph was counted, so that the report can be read back."""
 
     like: str
     in_place: bool
+    attention: Literal["all", "needed"] = "all"  # pairs that are counted; left out if all
 
 
 class ReportJson(Struct):
