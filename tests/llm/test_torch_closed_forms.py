@@ -58,7 +58,7 @@ def latent(c: Config, _layer: int) -> int:
     nope, rope, value = c["qk_nope_head_dim"], c["qk_rope_head_dim"], c["v_head_dim"]
     query = c["q_lora_rank"] * (width + count * (nope + rope))
     down = width * (c["kv_lora_rank"] + rope)
-    return query + down + expanded(c) + count * value * width
+    return int(query + down + expanded(c) + count * value * width)
 
 
 def expanded(c: Config) -> int:
@@ -170,7 +170,7 @@ def test_multiply_adds_are_those_of_the_closed_form(kind: str, tmp_path: Path) -
     path.write_text(json.dumps(config), encoding="utf-8")
     found, expected = {}, {}
     for tokens, past in LENGTHS:
-        asked = {"decode": past} if past else {"tokens": tokens}
-        found[tokens, past] = analyze(f"hf:{path}", **asked).total_macs
+        prompt, cache = (None, past) if past else (tokens, None)
+        found[tokens, past] = analyze(f"hf:{path}", tokens=prompt, decode=cache).total_macs
         expected[tokens, past] = closed_form(kind, config, tokens, past)
     assert found == expected
