@@ -41,7 +41,7 @@ def windowed(report: Report) -> Windowed | None:
 
 
 def lines(report: Report) -> tuple[str, ...]:
-    """Notes on pairs that are not needed, of a network whose masks or windows are known."""
+    """Notes on pairs that are not needed, of a network with masks or windows."""
     if report.attention == "needed":
         return _needed_lines(report)
     return (*_window_lines(report), *_mask_lines(report))
@@ -50,7 +50,7 @@ def lines(report: Report) -> tuple[str, ...]:
 def _needed_lines(report: Report) -> tuple[str, ...]:
     found = masked(report.graph, report.shapes)
     if found.needed_macs == found.all_macs:
-        text = "Masks and windows leave all pairs of attention that are known"
+        text = "Masks and windows leave all pairs of attention"
         return (f"{text}: {exact_text(found.all_macs)} MACs.", *_unknown_lines(found))
     text = (
         "Counted are the pairs of queries and keys that masks and windows leave: "
@@ -69,7 +69,7 @@ def _unknown_lines(found: Masked) -> tuple[str, ...]:
     which = (
         "1 attention layer has" if found.unknown == 1 else f"{found.unknown} attention layers have"
     )
-    return (f"{which} a mask that is not known: all pairs are counted there.",)
+    return (f"{which} an unknown mask: all pairs are counted there.",)
 
 
 def _mask_lines(report: Report) -> tuple[str, ...]:

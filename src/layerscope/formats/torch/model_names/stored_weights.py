@@ -66,9 +66,9 @@ def compared(stored: Shapes, needed: Shapes, tied: Shapes) -> str:
 
     Arrays of other names with as many elements in all are the same weights, split or joined.
     """
-    known = {**needed, **tied}
-    shapes = [name for name in stored if name in known and stored[name] != known[name]]
-    extra = {name: shape for name, shape in stored.items() if name not in known}
+    described = {**needed, **tied}
+    shapes = [name for name in stored if name in described and stored[name] != described[name]]
+    extra = {name: shape for name, shape in stored.items() if name not in described}
     missing = {name: shape for name, shape in needed.items() if name not in stored}
     count = f"{_elements(stored):,} elements in {len(stored):,} arrays"
     if not shapes and not extra and not missing:
@@ -86,7 +86,7 @@ def compared(stored: Shapes, needed: Shapes, tied: Shapes) -> str:
             missing
         )
     if shapes:
-        listed = [f"{short(n)} {shape_text(stored[n])}, in the model {shape_text(known[n])}"
+        listed = [f"{short(n)} {shape_text(stored[n])}, in the model {shape_text(described[n])}"
                   for n in shapes[:MOST_NAMES]]  # fmt: skip
         found.append(f"other shapes: {'; '.join(listed)}{_more(len(shapes))}")
     return "; ".join(found)
