@@ -13,6 +13,7 @@ from layerscope.cli import run
 from layerscope.errors import LayerscopeError
 from tests.llm.test_work import LLAMA_8B, MIXTRAL
 
+ROOT = Path(__file__).parents[2]
 FORMS = ("text", "markdown", "csv", "json", "latex", "html")
 
 
@@ -109,3 +110,32 @@ def test_wrong_arguments(llama: str) -> None:
         predict_generation(llama, on="rtx409")
     (step,) = predict_generation(llama, on="h100").steps
     assert (step.phase, step.tokens, step.batch) == ("prefill", 512, 1)
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [("llama-3.1-8b", ""), ("llama-3.1-8b", "config.json"), ("x", "llama-3.1-8b_config.json")],
+)
+def test_a_version_in_a_name_is_no_suffix(tmp_path: Path, folder: str, name: str) -> None:
+    path = tmp_path / folder / (name or "config.json")
+    path.parent.mkdir()
+    path.write_text(json.dumps(LLAMA_8B), encoding="utf-8")
+    found = predict_generation(f"hf:{path if name else path.parent}", on="a100")
+    assert found.network == "llama-3.1-8b"
+
+
+def test_the_worked_example_of_the_documentation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "llama-3.1-8b" / "config.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(LLAMA_8B), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    words = ["predict", "hf:llama-3.1-8b/config.json", "--on", "rtx4090", "--decode", "8192"]
+    page = (ROOT / "docs" / "language-models.md").read_text(encoding="utf-8")
+    prompt = ["--tokens", "2048", "--weight-dtype", "q4_k", "--sort", "--top", "2"]
+    assert run([*words, *prompt]) == 0
+    assert f"```text\n{capsys.readouterr().out}```" in page
+    assert run([*words, "--batches", "1,8,64"]) == 0
+    table = capsys.readouterr().out.split("\n\n")[0]
+    assert f"```text\n{table}\n```" in page

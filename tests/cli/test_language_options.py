@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import json
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from layerscope.cli.show import command
-from layerscope.errors import LayerscopeError
+from layerscope.cli import run
 from tests.formats.stored_files import gguf
 from tests.llm.test_gguf_config import METADATA, _arrays
 
@@ -19,9 +22,17 @@ def path(tmp_path: Path) -> str:
 
 
 def _shown(*words: str) -> str:
-    result = CliRunner().invoke(command, [*words], catch_exceptions=False)
-    assert result.exit_code == 0
-    return " ".join(result.output.split())
+    out = io.StringIO()
+    with redirect_stdout(out):
+        assert run(["show", *words]) == 0
+    return " ".join(out.getvalue().split())
+
+
+def _refused(*words: str) -> str:
+    err = io.StringIO()
+    with redirect_stderr(err):
+        assert run(["show", *words]) == 2
+    return err.getvalue()
 
 
 def test_cache_memory_and_fit(path: str) -> None:
@@ -48,10 +59,53 @@ def test_formats_of_keys_and_values(path: str) -> None:
     ],
 )
 def test_wrong_options_are_refused(path: str, words: list[str], message: str) -> None:
-    with pytest.raises(LayerscopeError, match=message):
-        CliRunner().invoke(command, [path, *words], catch_exceptions=False)
+    assert message in _refused(path, *words)
 
 
 def test_other_networks_have_no_cache() -> None:
-    with pytest.raises(LayerscopeError, match="needs a language model, as hf:"):
-        CliRunner().invoke(command, ["lenet5", "--cache-dtype", "fp8"], catch_exceptions=False)
+    assert "needs a language model, as hf:" in _refused("lenet5", "--cache-dtype", "fp8")
+
+
+def test_json_has_what_the_sentences_say(path: str) -> None:
+    words = ("--runtime", "llama.cpp", "--decode", "300", "--fit", "1MB", "--as", "json")
+    shown = json.loads(_shown(path, *words))
+    found = shown["deployment"]
+    assert found == json.loads(_shown(path, *words, "--total"))["deployment"]
+    assert (found["runtime"], found["weight_format"]) == ("llama.cpp", "the types of the file")
+    assert found["params"] == shown["totals"]["params"]
+    assert set(found["active_params"].values()) == {found["params"], found["params"] - 6400}
+    cache, memory, fit = found["cache"], found["memory"], found["fit"]
+    assert (cache["bytes"], cache["needed_bytes"]) == (131_072, 76_800)
+    assert cache["bytes"] == sum(
+        layer[name] for layer in cache["layers"] for name in layer if name.endswith("_bytes")
+    )
+    assert [layer["kind"] for layer in cache["layers"]] == ["full", "full"]
+    assert cache["bytes_per_token"] == 2 * 2 * 32 * 2
+    assert memory["weights"] == shown["totals"]["param_bytes"]
+    total = memory.pop("total")
+    assert total == sum(memory.values())
+    assert fit["memory_bytes"] == 10**6
+    assert fit["contexts"][0] == {"batch": 1, "tokens": fit["longest_context"]}
+    assert fit["longest_context"] > 300
+    assert found["attention"] == {"all_macs": 2 * 2 * 64 * 301, "needed_macs": 2 * 2 * 64 * 301}
+
+
+def test_json_without_the_options_has_no_deployment(path: str) -> None:
+    assert json.loads(_shown(path, "--as", "json"))["deployment"] is None
+
+
+@pytest.mark.parametrize("more", [[], ["--as", "json"], ["--fit", "1GB"]])
+def test_other_tables_do_not_import_language_models(more: list[str]) -> None:
+    code = (
+        "import sys; from layerscope.cli import run; "
+        f"assert run(['show', 'lenet5', *{more!r}]) == 0; "
+        "print([name for name in sys.modules if name.startswith('layerscope.llm')])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_report_with_a_deployment_is_read_again(path: str, tmp_path: Path) -> None:
+    saved = tmp_path / "net.json"
+    _shown(path, "--runtime", "vllm", "-o", str(saved))
+    assert _shown(str(saved), "--total") == _shown(path, "--total")

@@ -14,7 +14,7 @@ import layerscope
 from layerscope import Builder, Graph, Report
 from layerscope.api.checking import check
 from layerscope.cli import export as export_command
-from layerscope.cli import show as show_command
+from layerscope.cli import show_forms
 from layerscope.escaping import markdown
 from layerscope.export import FORMS, TARGETS
 from layerscope.export.footer import COMMENTS, MARKDOWN, facts, footer
@@ -124,11 +124,11 @@ def shown(report: Report, form: str, *, total: bool = False) -> str:
     """What the command prints in a form."""
     from layerscope.export.fit_lines import MemoryResults
 
-    options = show_command.TableOptions(
+    options = show_forms.TableOptions(
         columns=None, depth=None, sort=None, top=None, by=None, parts=None, no_stamp=False,
         total=total, everything=False, max_columns=None, conventions=None,
     )  # fmt: skip
-    return show_command._render(report, form, options, MemoryResults(), to_file=True)
+    return show_forms.render(report, form, options, MemoryResults(), to_file=True)
 
 
 def plain(text: str) -> str:

@@ -222,7 +222,7 @@ def test_the_command_line_takes_tokens_or_a_cache(capsys: pytest.CaptureFixture[
     assert f"{decode(build('gpt2'), 100).totals.macs:,} MACs" in capsys.readouterr().out
     assert run(["show", "vgg16", "--tokens", "512"]) == 2
     assert "takes no tokens" in capsys.readouterr().err
-    assert run(["show", "gpt2", "--tokens", "5", "--decode", "5"]) == 2
+    assert run(["show", "gpt2", "--tokens", "5", "--decode", "5", "--as", "csv"]) == 2
     assert "cannot be combined with" in capsys.readouterr().err
     assert run(["show", "gpt2", "--decode", "5", "--train", "adam"]) == 2
     assert "--train cannot be combined with --decode" in capsys.readouterr().err

@@ -66,8 +66,10 @@ def predict_generation(
 def _name(network: str) -> str:
     """The name of the file without its suffix; of a config.json that of its folder."""
     path = Path(network.removeprefix(PREFIX))
-    named = path.parent if path.name == "config.json" else path
-    return named.stem.removesuffix("_config") or network
+    if path.suffix != ".json":  # a folder, whose name may have a version such as 3.1
+        return path.name or network
+    name = path.parent.name if path.name == "config.json" else path.stem.removesuffix("_config")
+    return name or network
 
 
 def _predicted(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from layerscope.export.language_lines import LanguageResults
 
 Command = TypeVar("Command", bound=Callable[..., object])
-FORMS = ("text", "markdown")  # that print sentences under the table
+FORMS = ("text", "markdown", "json")
 DEFAULT_TOKENS = 128  # of a configuration without --tokens and --decode
 
 

@@ -19,7 +19,9 @@ from layerscope.cli.network import (
     input_options,
     names_in,
 )
-from layerscope.cli.output import chosen_form, deliver, form_options, terminal, wrapped
+from layerscope.cli.output import chosen_form, deliver, form_options
+from layerscope.cli.phases import phases, wants_phases
+from layerscope.cli.show_forms import TableOptions, chosen_conventions, render
 from layerscope.conventions import CONVENTIONS
 from layerscope.errors import StrictError, UnknownName, UsageError
 from layerscope.export import FORMS
@@ -28,9 +30,10 @@ from layerscope.notations import NOTATIONS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from layerscope.cli.language import LanguageRequest
     from layerscope.cli.network import AnalyzeOptions
     from layerscope.export.fit_lines import MemoryResults
-    from layerscope.export.table import TableView
+    from layerscope.formats.documents import Kind
     from layerscope.report import Report
 
 EXAMPLES = """\b
@@ -71,6 +74,7 @@ Or the name of a PyTorch model:
   layerscope show timm:vit_tiny_patch16_224 --depth 2
   layerscope show hf:path/to/config.json --tokens 2048
   layerscope show hf:path/to/config.json --decode 8192 --dtype bf16
+  layerscope show hf:path/to/config.json --tokens 2048 --decode 8192 # two tables
   layerscope show hf:config.json --decode 8192 --runtime llama.cpp --fit 24GB
   layerscope show my_file.py:make_model --input 1x3x64x64
   layerscope show package.module:Class
@@ -81,26 +85,11 @@ VIEW_OPTIONS = ("depth", "by", "columns", "sort", "top")
 NOTATION_OPTIONS = ("parts", "max_columns")
 
 
-class TableOptions(TypedDict):
-    """Options that choose rows and columns of the table."""
-
-    depth: int | None
-    by: str | None
-    columns: str | None
-    sort: str | None
-    top: int | None
-    everything: bool
-    total: bool
-    parts: str | None
-    max_columns: int | None
-    conventions: str | None
-    no_stamp: bool
-
-
 class ShowOptions(NetworkOptions, TableOptions, LanguageOptions):
     """Options of the command."""
 
     like: str | None
+    attention: str
     in_place: bool
     train: str | None
     mixed: bool
@@ -161,6 +150,13 @@ FORM_NAMES = tuple(FORMS)
     "--all", "everything", is_flag=True, help="Also print layers that only compute shapes."
 )
 @click.option("--total", is_flag=True, help="Print one line: params, MACs, FLOPs, peak memory.")
+@click.option(
+    "--attention",
+    type=click.Choice(["all", "needed"]),
+    default="all",
+    show_default=True,
+    help="Count all pairs of queries and keys, or those that masks and windows leave.",
+)
 @click.option("--in-place", is_flag=True, help="Count activation, norm and add layers as in-place.")
 @click.option(
     "--train",
@@ -221,7 +217,6 @@ def command(
 ) -> None:
     """Print shapes, parameters, operations, memory and receptive field of every layer of NET."""
     from layerscope.formats import kind_of_json
-    from layerscope.notations import notation
 
     kind = kind_of_json(network)
     if kind == "run":
@@ -234,25 +229,25 @@ def command(
     _check_training(options)
     wanted = asked(network, form, options)
     timed = bool(options["times"]) or (options["runtime"], options["power"]) != (None, None)
+    both = options["tokens"] is not None and options["decode"] is not None
+    if both and wants_phases(network, form, timed):
+        prefill, decode = options.copy(), options.copy()
+        prefill["decode"] = decode["tokens"] = None
+        both_reports, texts = [], []
+        for one in (prefill, decode):
+            report = _counted(network, kind, form, one, wanted)
+            requested = _requested(network, report, form, one, wanted)
+            texts.append(render(report, form, one, requested, to_file=bool(output)))
+            both_reports.append(report)
+        deliver(phases(texts, form, (options["tokens"], options["decode"])), output, form)
+        for report in both_reports:
+            _check_strict(report, options)
+        return
     if timed:
         from layerscope.cli.times import check_times, show_times
 
         check_times(form, options)
-    counted: ReportOptions = {
-        "like": options["like"] or (notation(form).like if form in NOTATIONS else "exact"),
-        "in_place": options["in_place"],
-    }
-    settings = analyze_options(options)
-    settings["dtype"] = settings["dtype"] or ("fp16" if options["mixed"] else None)
-    if wanted is not None and not network.startswith("hf:"):
-        # A file of weights has no lengths: they are those of the cache.
-        settings["tokens"] = settings["decode"] = settings["batch"] = settings["dtype"] = None
-    if kind == "report":
-        report = _read_report(network, options, counted)
-    else:
-        from layerscope.api.networks import analyze
-
-        report = analyze(network, **counted, **settings)
+    report = _counted(network, kind, form, options, wanted)
     if not timed and report.graph.claims is not None:
         from layerscope.cli.times import is_printed_run, show_times
 
@@ -262,15 +257,70 @@ def command(
     if timed:
         show_times(report, form, output, options)
     else:
-        from layerscope.export.fit_lines import MemoryResults
+        requested = _requested(network, report, form, options, wanted)
+        deliver(render(report, form, options, requested, to_file=bool(output)), output, form)
+    _check_strict(report, options)
 
-        if wanted is not None:
-            requested = MemoryResults(
-                language=results(network, wanted, options, report.totals.param_bytes)
-            )
-        else:
-            requested = _memory_results(network, report, options, counted, settings)
-        deliver(_render(report, form, options, requested, to_file=bool(output)), output, form)
+
+def _counting(form: str, options: ShowOptions) -> ReportOptions:
+    from layerscope.notations import notation
+
+    return {
+        "like": options["like"] or (notation(form).like if form in NOTATIONS else "exact"),
+        "in_place": options["in_place"],
+    }
+
+
+def _settings(network: str, options: ShowOptions, wanted: LanguageRequest | None) -> AnalyzeOptions:
+    settings = analyze_options(options)
+    settings["dtype"] = settings["dtype"] or ("fp16" if options["mixed"] else None)
+    if wanted is not None and not network.startswith("hf:"):
+        # A file of weights has no lengths: they are those of the cache.
+        settings["tokens"] = settings["decode"] = settings["batch"] = settings["dtype"] = None
+    return settings
+
+
+def _counted(
+    network: str,
+    kind: Kind | None,
+    form: str,
+    options: ShowOptions,
+    wanted: LanguageRequest | None,
+) -> Report:
+    """The report of a network, or the one in its file."""
+    counted = _counting(form, options)
+    if kind == "report":
+        report = _read_report(network, options, counted)
+    else:
+        from layerscope.api.networks import analyze
+
+        report = analyze(network, **counted, **_settings(network, options, wanted))
+    if options["attention"] != "needed":
+        return report
+    if counted["like"] != "exact":
+        raise UsageError(f"--attention needed cannot be combined with --like {counted['like']}")
+    from layerscope.report.build import with_needed_pairs
+
+    return with_needed_pairs(report)
+
+
+def _requested(
+    network: str,
+    report: Report,
+    form: str,
+    options: ShowOptions,
+    wanted: LanguageRequest | None,
+) -> MemoryResults:
+    """What is printed beside the layers: a language model in use, or memory of any network."""
+    from layerscope.export.fit_lines import MemoryResults
+
+    if wanted is not None:
+        return MemoryResults(language=results(network, wanted, options, report.totals.param_bytes))
+    settings = _settings(network, options, wanted)
+    return _memory_results(network, report, options, _counting(form, options), settings)
+
+
+def _check_strict(report: Report, options: ShowOptions) -> None:
     if options["strict"] and report.coverage.unknown:
         raise StrictError(f"--strict: {report.coverage}")
 
@@ -361,7 +411,9 @@ def _check_options(form: str, options: ShowOptions) -> None:
     if options["conventions"] is not None:
         if form != "json" or options["total"]:
             raise UsageError("--conventions needs --as json, without --total")
-        _conventions(options)
+        chosen_conventions(options)
+        if options["attention"] == "needed":
+            raise UsageError("--conventions cannot be combined with --attention needed")
     requested = [name for name in ("train", "fit") if values[name] is not None]
     if requested and form not in ("text", "markdown", "json"):
         raise UsageError(f"--{requested[0]} cannot be combined with --as {form}")
@@ -373,103 +425,5 @@ def _check_options(form: str, options: ShowOptions) -> None:
             raise UsageError(f"{_dashed(name)} needs --as {', '.join(able[:-1])} or {able[-1]}")
 
 
-def _render(
-    report: Report, form: str, options: TableOptions, requested: MemoryResults, *, to_file: bool
-) -> str:
-    from layerscope.export.table import TableView
-
-    stamp = not options["no_stamp"]
-    if form == "json":
-        from layerscope.export.json import write as write_json
-
-        return write_json(
-            report, stamp=stamp, totals_only=options["total"], requested=requested,
-            conventions=_conventions(options),
-        )  # fmt: skip
-    if options["total"]:
-        from layerscope.export.footer import listing
-        from layerscope.export.text import total_line
-
-        width = terminal(to_file)[0]
-        text = total_line(report) + listing(requested.lines(report), form)
-        return wrapped(text, width) if width else text
-    if form in NOTATIONS:
-        from layerscope.export.footer import footer
-        from layerscope.notations import findings as notation_findings
-        from layerscope.notations import write as write_notation
-
-        text = write_notation(report, form, **_notation_options(options))
-        return text + footer(report, form, notation_findings(report, form)) if stamp else text
-    view = TableView(
-        tuple(_names(options["columns"])) if options["columns"] is not None else (),
-        options["depth"],
-        options["sort"] or "",
-        options["top"],
-        by=options["by"] or "",
-        all=options["everything"],
-    )
-    if options["columns"] is not None and not view.columns:
-        raise UsageError("--columns is empty; a wrong name lists them all")
-    if form == "text":
-        from layerscope.export.text import write as write_text
-
-        width, style = terminal(to_file)
-        text = write_text(report, view, width=width, style=style)
-        below = _below(report, form, requested, view if stamp else None)
-        return text + (wrapped(below, width) if below and width else below)
-    from importlib import import_module
-
-    table: str = import_module(f"layerscope.export.{FORMS[form]}").write(report, view)
-    text = table + _below(report, form, requested, view if stamp else None)
-    if form == "html":
-        from layerscope.export.page import page
-
-        return page(report.name, text)
-    return text
-
-
-def _conventions(options: TableOptions) -> tuple[str, ...]:
-    """Names of the conventions whose figures are written beside the report's own."""
-    from layerscope.conventions import convention
-
-    if options["conventions"] is None:
-        return ()
-    names = tuple(_names(options["conventions"]))
-    if not names:
-        raise UsageError("--conventions is empty; give names, or all")
-    if names == ("all",):
-        return CONVENTIONS
-    return tuple(convention(name).name for name in names)
-
-
-def _notation_options(options: TableOptions) -> dict[str, object]:
-    """Keyword arguments for the writer of a notation."""
-    chosen: dict[str, object] = {}
-    if options["parts"] is not None:
-        chosen["parts"] = tuple(_names(options["parts"]))
-        if not chosen["parts"]:
-            raise UsageError("--parts is empty; a wrong name lists them all")
-    if options["max_columns"] is not None:
-        chosen["max_columns"] = options["max_columns"]
-    return chosen
-
-
 def _dashed(name: str) -> str:
     return "--" + name.replace("_", "-")
-
-
-def _below(report: Report, form: str, requested: MemoryResults, stamped: TableView | None) -> str:
-    """Lines under the table; those of `--train` and `--fit` are printed even without a stamp."""
-    from layerscope.export.footer import footer, listing
-    from layerscope.export.table import finding_rows
-    from layerscope.report.findings import findings
-
-    lines = listing(requested.lines(report), form)
-    below = "\n" + lines if lines else ""
-    if stamped is None:
-        return below
-    return below + footer(report, form, findings(report, rows=finding_rows(report, stamped)))
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]

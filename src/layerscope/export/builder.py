@@ -36,6 +36,7 @@ STATED_BY_FILES = (
     "cache",
     "past",
     "windows",
+    "causal",
     "claims",
     "batch",
 )

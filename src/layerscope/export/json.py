@@ -34,6 +34,7 @@ from layerscope.export.json_types import (
     TotalsJson,
     TrainingJson,
 )
+from layerscope.export.language_types import DeploymentJson
 from layerscope.graph.serialize import to_plain
 from layerscope.graph.types import Graph, Source, Tensor
 from layerscope.ops import Ops
@@ -55,7 +56,7 @@ def write(
 ) -> str:
     """The report as indented JSON text."""
     if totals_only:
-        return json_text(_totals_only(report, stamp=stamp))
+        return json_text(_totals_only(report, requested, stamp=stamp))
     return json_text(document(report, stamp=stamp, requested=requested, conventions=conventions))
 
 
@@ -111,7 +112,8 @@ def document(
         language=_language(language(report)),
         training=_training(requested.training),
         fit=requested.fit,
-        options=OptionsJson(report.convention.name, memory.in_place),
+        deployment=_deployment(requested),
+        options=OptionsJson(report.convention.name, memory.in_place, report.attention),
         cells=own,
         conventions=convention_cells(report, outlined, own, conventions),
         graph=plain,
@@ -141,6 +143,14 @@ def _language(found: Language | None) -> LanguageJson | None:
         cache_tokens=found.cache_tokens,
         cache_bytes=None if found.cache_bytes is None else dict(found.cache_bytes),
     )
+
+
+def _deployment(requested: MemoryResults) -> DeploymentJson | None:
+    if requested.language is None:
+        return None
+    from layerscope.export.language_json import deployment_json
+
+    return deployment_json(requested.language)
 
 
 def _training(training: Training | None) -> TrainingJson | None:
@@ -190,8 +200,9 @@ def _totals(report: Report) -> TotalsJson:
     )
 
 
-def _totals_only(report: Report, *, stamp: bool) -> dict[str, object]:
+def _totals_only(report: Report, requested: MemoryResults, *, stamp: bool) -> dict[str, object]:
     """The totals without the layers (`show --total --as json`)."""
+    in_use = _deployment(requested)
     return {
         "kind": "report",
         "schema": SCHEMA,
@@ -200,6 +211,7 @@ def _totals_only(report: Report, *, stamp: bool) -> dict[str, object]:
         "stamp": _stamp(report) if stamp else None,
         "coverage": _coverage(report),
         "notes": list(report.notes),
+        **({"deployment": in_use} if in_use is not None else {}),
     }
 
 

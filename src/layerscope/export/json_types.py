@@ -10,6 +10,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from layerscope.analysis.costs import Status
+from layerscope.export.language_types import DeploymentJson
 from layerscope.graph.types import Role
 from layerscope.ops import Gemm
 from layerscope.report.training import Fit
@@ -287,11 +288,12 @@ class LanguageJson(Struct):
     cache_bytes: dict[str, int] | None
 
 
-class OptionsJson(Struct):
+class OptionsJson(Struct, omit_defaults=True):
     """How the graph was counted, so that the report can be read back."""
 
     like: str
     in_place: bool
+    attention: Literal["all", "needed"] = "all"  # pairs that are counted; left out if all
 
 
 class ReportJson(Struct):
@@ -316,6 +318,7 @@ class ReportJson(Struct):
     language: LanguageJson | None = None
     training: TrainingJson | None = None
     fit: Fit | None = None
+    deployment: DeploymentJson | None = None
     options: OptionsJson | None = None
     cells: dict[str, CellsJson] = {}  # by column; only with --conventions
     conventions: dict[str, ConventionJson] = {}  # only with --conventions

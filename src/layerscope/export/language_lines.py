@@ -11,7 +11,7 @@ from layerscope.llm.account import DeployedMemory, Deployment, memory_use
 from layerscope.llm.cache import LayerCache, cache_bytes, needed
 from layerscope.llm.description import LatentAttention
 from layerscope.llm.fit import MOST, LanguageFit, Largest
-from layerscope.llm.macs import macs
+from layerscope.llm.macs import MacCount, macs
 from layerscope.llm.parameters import (
     active_params,
     expected_experts,
@@ -77,11 +77,16 @@ def _experts(deployment: Deployment) -> str:
     )
 
 
-def _attention(deployment: Deployment, decodes: bool) -> list[str]:
-    """Multiply-adds of attention over all pairs, and over those that masks leave."""
+def attention_macs(deployment: Deployment, decodes: bool) -> MacCount | None:
+    """Multiply-adds of the prompt, or of one token after the cache; None if they are unknown."""
     options = deployment.cache
     tokens, past = (1, options.tokens) if decodes else (options.tokens, 0)
-    found = macs(deployment.model, tokens, past, options.sequences)
+    return macs(deployment.model, tokens, past, options.sequences)
+
+
+def _attention(deployment: Deployment, decodes: bool) -> list[str]:
+    """Multiply-adds of attention over all pairs, and over those that masks leave."""
+    found = attention_macs(deployment, decodes)
     if found is None or found.needed == found.attention:
         return []
     return [
@@ -109,7 +114,7 @@ def _cache(deployment: Deployment) -> list[str]:
         least = cache_bytes(deployment.model, options, needed)
         if least != total:
             found.append(f"The mathematics needs {_size(least)} of it.")
-    per_token = _per_token(deployment)
+    per_token = bytes_per_token(deployment)
     if per_token:
         found.append(f"Each further token of a sequence adds {_size(per_token)}.")
     if any(isinstance(layer.mixer, LatentAttention) for layer in deployment.model.layers):
@@ -130,7 +135,7 @@ def _kinds(layers: tuple[LayerCache, ...]) -> str:
     return " = " + "; ".join(parts)
 
 
-def _per_token(deployment: Deployment) -> int:
+def bytes_per_token(deployment: Deployment) -> int:
     """Bytes of the keys and values of one more token, far behind all windows."""
     far = deployment.sized(1, 1 << 30)
     one = replace(far, program="")

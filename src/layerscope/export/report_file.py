@@ -39,7 +39,7 @@ def read_file(path: str) -> Report:
 
 def read_bytes(data: bytes | str, path: str) -> Report:
     """The report in the JSON that `write` wrote; `path` begins error messages."""
-    from layerscope.report.build import report_of
+    from layerscope.report.build import report_of, with_needed_pairs
 
     try:
         found = msgspec.json.decode(data, type=ReportFile)
@@ -61,6 +61,8 @@ def read_bytes(data: bytes | str, path: str) -> Report:
         check_stored(found.graph, path)
         graph = from_plain(found.graph)
         report = report_of(graph, like=found.options.like, in_place=found.options.in_place)
+        if found.options.attention == "needed":
+            report = with_needed_pairs(report)
         note = _changed(found.totals, report)
         return (
             report

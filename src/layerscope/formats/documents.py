@@ -20,7 +20,7 @@ WRITTEN: dict[str, Kind] = {
     "prediction": "prediction",
     **dict.fromkeys(
         ("comparison", "explanation", "budget", "machine", "fit", "zoo", "audit",
-         "page"),
+         "page", "generation", "phases"),
         "result",
     ),
 }  # fmt: skip

@@ -194,6 +194,7 @@ class Graph(Struct, frozen=True, gc=False):
     cache: frozenset[str] = frozenset()  # inputs with keys, values or states of past tokens
     past: int = 0  # length of this cache in tokens
     windows: Mapping[str, KeyWindow | None] = {}  # path of an attention module; None: no window
+    causal: frozenset[str] = frozenset()  # paths of attention modules with a causal mask
     claims: Claims | None = None  # only of a document
     batch: int = 0  # batch size, if it is not the first axis of the first input
 

@@ -82,7 +82,7 @@ def visible_pairs(attention: HeadAttention, tokens: int, past: int) -> int:
     if attention.window:
         return sum_to(past + tokens, attention.window) - sum_to(past, attention.window)
     if attention.chunk:
-        return _chunked(past + tokens, attention.chunk) - _chunked(past, attention.chunk)
+        return sum_in_chunks(past + tokens, attention.chunk) - sum_in_chunks(past, attention.chunk)
     return sum_to(past + tokens) - sum_to(past)
 
 
@@ -92,7 +92,8 @@ def sum_to(tokens: int, most: int = 0) -> int:
     return short * (short + 1) // 2 + (tokens - short) * most
 
 
-def _chunked(tokens: int, size: int) -> int:
+def sum_in_chunks(tokens: int, size: int) -> int:
+    """Keys that the first queries see in all, each those of its own chunk."""
     whole, rest = divmod(tokens, size)
     return whole * sum_to(size) + sum_to(rest)
 

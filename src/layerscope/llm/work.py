@@ -25,6 +25,7 @@ from layerscope.llm.description import (
     Mixer,
     Weights,
 )
+from layerscope.llm.macs import sum_in_chunks, sum_to
 from layerscope.llm.parameters import BUFFERS
 
 SizeOf = Callable[[str, str, Shape], float]  # bytes of a weight: its part, name and shape
@@ -76,19 +77,8 @@ def pairs(step: Step, window: int = 0, chunk: int = 0) -> int:
     """Pairs of a new token and a token that it sees, itself included, of one sequence."""
     last = step.past + step.tokens
     if chunk:
-        return _chunk_sum(last, chunk) - _chunk_sum(step.past, chunk)
-    return _seen(last, window) - _seen(step.past, window)
-
-
-def _seen(tokens: int, window: int) -> int:
-    """Pairs of a sequence from its beginning, with a window of `window` tokens; 0 is all."""
-    inside = min(tokens, window) if window else tokens
-    return inside * (inside + 1) // 2 + (tokens - inside) * window
-
-
-def _chunk_sum(tokens: int, chunk: int) -> int:
-    whole, rest = divmod(tokens, chunk)
-    return whole * (chunk * (chunk + 1) // 2) + rest * (rest + 1) // 2
+        return sum_in_chunks(last, chunk) - sum_in_chunks(step.past, chunk)
+    return sum_to(last, window) - sum_to(step.past, window)
 
 
 def layer_works(model: LanguageModel, step: Step, size_of: SizeOf, cache: str) -> tuple[Work, ...]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from functools import lru_cache
 
 from msgspec import Struct
 
 from layerscope.graph.types import KeyWindow
-from layerscope.ops.attention import Sizes
+from layerscope.report.attention_pairs import Masked, masked, pairs, products
 from layerscope.report.numbers import exact_text
 from layerscope.report.types import Report
 
@@ -29,59 +27,65 @@ def windowed(report: Report) -> Windowed | None:
         return None
     whole = kept = inside = 0
     paths: dict[str, KeyWindow | None] = {}
-    for path, macs, queries, keys in _products(report):
-        window = paths[path] = report.graph.windows.get(path)
-        whole += macs
+    for each in products(report.graph, report.shapes):
+        window = paths[each.path] = report.graph.windows.get(each.path)
+        whole += each.macs
         if window is None:
-            kept, inside = kept + macs, inside + macs
+            kept, inside = kept + each.macs, inside + each.macs
             continue
-        per_pair, rest = divmod(macs, queries * keys)
-        if rest:
-            raise AssertionError(f"{path}: {macs} MACs of {queries} x {keys} scores")
-        kept += per_pair * queries * min(window.size, keys)
-        inside += per_pair * pairs(queries, keys, window)
+        kept += each.per_pair * each.queries * min(window.size, each.keys)
+        inside += each.per_pair * pairs(each.queries, each.keys, window)
     if inside == whole:
         return None
     return Windowed(whole, kept, inside, dict(Counter(paths.values())))
 
 
-def _products(report: Report) -> Iterator[tuple[str, int, int, int]]:
-    """Products of attention: path of the module, multiply-adds, numbers of queries and of keys.
-
-    They are attention ops, and in a module with a window that is not fused its two matrix products
-    without parameters: queries with keys, then attention weights with values.
-    """
-    seen: dict[str, int] = {}
-    for node in report.graph.nodes:
-        call = report.shapes.calls.get(node.name)
-        if call is None:
-            continue
-        path = node.name.rpartition(".")[0]
-        macs = report.costs[node.name].ops.mac
-        if node.op == "attention":
-            sizes = Sizes(call)
-            yield path, macs, sizes.queries, sizes.keys
-        elif node.op == "matmul" and path in report.graph.windows and not node.params:
-            scores = call.inputs[0] if seen.get(path) else call.outputs[0]
-            seen[path] = 1 - seen.get(path, 0)
-            yield path, macs, scores[-2], scores[-1]
-
-
-@lru_cache(4096)
-def pairs(queries: int, keys: int, window: KeyWindow) -> int:
-    """Pairs of a query and a key inside the window; the last query is at the last key."""
-    total = 0
-    for position in range(keys - queries, keys):
-        if window.chunk:
-            first, last = position - position % window.chunk, position
-        else:
-            first, last = position - window.before, position + window.after
-        total += max(min(last, keys - 1) - max(first, 0) + 1, 0)
-    return total
-
-
 def lines(report: Report) -> tuple[str, ...]:
-    """The note, for a network with windows."""
+    """Notes on pairs that are not needed, of a network with masks or windows."""
+    if report.attention == "needed":
+        return _needed_lines(report)
+    return (*_window_lines(report), *_mask_lines(report))
+
+
+def _needed_lines(report: Report) -> tuple[str, ...]:
+    found = masked(report.graph, report.shapes)
+    if found.needed_macs == found.all_macs:
+        text = "Masks and windows leave all pairs of attention"
+        return (f"{text}: {exact_text(found.all_macs)} MACs.", *_unknown_lines(found))
+    text = (
+        "Counted are the pairs of queries and keys that masks and windows leave: "
+        f"{exact_text(found.needed_macs)} MACs of attention, where all pairs take "
+        f"{exact_text(found.all_macs)}"
+    )
+    windows = windowed(report)
+    if windows is not None:
+        text += f" and the keys of the windows, without masks, {exact_text(windows.kept_macs)}"
+    return (f"{text}.", *_unknown_lines(found))
+
+
+def _unknown_lines(found: Masked) -> tuple[str, ...]:
+    if not found.unknown:
+        return ()
+    which = (
+        "1 attention layer has" if found.unknown == 1 else f"{found.unknown} attention layers have"
+    )
+    return (f"{which} an unknown mask: all pairs are counted there.",)
+
+
+def _mask_lines(report: Report) -> tuple[str, ...]:
+    """The other figure of a network of which a reader notes causal masks."""
+    if not report.graph.causal:
+        return ()
+    found = masked(report.graph, report.shapes)
+    if found.needed_macs == found.all_macs:
+        return ()
+    return (
+        f"Of {exact_text(found.all_macs)} MACs of attention, masks and windows leave "
+        f"{exact_text(found.needed_macs)} (--attention needed).",
+    )
+
+
+def _window_lines(report: Report) -> tuple[str, ...]:
     found = windowed(report)
     if found is None:
         return ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from layerscope.analysis.costs import costs
 from layerscope.analysis.fields import Fields
 from layerscope.analysis.memory import liveness
@@ -26,3 +28,13 @@ def report_of(
         convention=convention(like),
         version=__version__,
     )
+
+
+def with_needed_pairs(report: Report) -> Report:
+    """The report with the operations of pairs of attention that masks and windows leave."""
+    from layerscope.report.attention_pairs import needed_costs
+
+    if report.attention == "needed":
+        return report
+    changed = needed_costs(report.graph, report.shapes, report.costs)
+    return replace(report, costs=changed, attention="needed")

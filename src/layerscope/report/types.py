@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Unpack
+from typing import TYPE_CHECKING, ClassVar, Literal, Unpack
 
 from layerscope.analysis.backward import backward
 from layerscope.analysis.costs import Cost, storage_of
@@ -25,7 +25,8 @@ from layerscope.report.totals import BOUNDED, OF_SIZES, Coverage, Dtypes, Totals
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["Coverage", "Dtypes", "Layer", "Report", "Totals", "sum_ops"]
+AttentionPairs = Literal["all", "needed"]  # all pairs, or those that masks and windows leave
+__all__ = ["AttentionPairs", "Coverage", "Dtypes", "Layer", "Report", "Totals", "sum_ops"]
 
 
 class Report(PlottedResult, frozen=True, dict=True):
@@ -41,6 +42,7 @@ class Report(PlottedResult, frozen=True, dict=True):
     memory: Memory
     convention: Convention
     version: str
+    attention: AttentionPairs = "all"
 
     @property
     def name(self) -> str:
@@ -155,7 +157,7 @@ class Report(PlottedResult, frozen=True, dict=True):
     def notes(self) -> tuple[str, ...]:
         """Notes of the reader of the model, and on where the convention's own tool differs."""
         notes = self.graph.notes
-        if self.graph.windows:
+        if self.graph.windows or self.graph.causal or self.attention != "all":
             from layerscope.report.attention_windows import lines
 
             notes = (*notes, *lines(self))
@@ -305,6 +307,7 @@ class Report(PlottedResult, frozen=True, dict=True):
         shapes = f"input {shapes}" if shapes else "no input"
         options = " · in place" if self.memory.in_place else ""
         options += f" · cache of {self.past}" if self.past else ""
+        options += " · attention of needed pairs" if self.attention == "needed" else ""
         return (
             f"layerscope {self.version} · {self.name} · {shapes} · batch {self.batch} · "
             f"{self.dtypes}{options} · convention {self.convention.name}: {self.convention.says}"

@@ -9,7 +9,9 @@ import pytest
 
 import layerscope
 from layerscope.graph.types import KeyWindow
-from layerscope.report.attention_windows import pairs, windowed
+from layerscope.report.attention_pairs import masked, pairs
+from layerscope.report.attention_windows import windowed
+from layerscope.report.build import with_needed_pairs
 from tests.formats.torch.torch_nets import nn, on, torch
 from tests.formats.torch.transformers_nets import ids, library, small
 
@@ -55,6 +57,9 @@ def test_windows_are_those_of_the_attention_weights(kind: str) -> None:
     real = [count for count in counts if count not in whole]
     repeats = len(noted) // len(real) if real else 1
     assert sorted(noted) == sorted(real * repeats)
+    needed = masked(report.graph, report.shapes)
+    assert needed.unknown == 0
+    assert needed.needed_macs * TOKENS**2 * len(counts) == needed.all_macs * sum(counts)
     figures = windowed(report)
     assert (figures is None) == (not real)
     if figures is not None:
@@ -77,7 +82,7 @@ def test_fused_and_single_operators_have_the_same_note() -> None:
         )  # fmt: skip
         model = on("meta", lambda: transformers.Gemma3ForCausalLM(config)).eval()  # noqa: B023
         report = layerscope.analyze(model, input_data={"input_ids": ids(1, 128)}, tokens=8192)
-        notes.add(report.notes[-1])
+        notes.add(report.notes[-2:])
         figures = windowed(report)
         assert figures is not None
         pair = 2 * 8 * 256  # both products, heads, features
@@ -85,7 +90,13 @@ def test_fused_and_single_operators_have_the_same_note() -> None:
         assert figures.all_macs == 6 * pair * 8192**2 == 1_649_267_441_664
         assert figures.kept_macs == pair * (8192**2 + 5 * window) == 446_676_598_784
         assert figures.inside_macs == figures.kept_macs - 5 * pair * (1024 * 1023 // 2)
-    [note] = notes
+        needed = with_needed_pairs(report)
+        left = pair * (8192 * 8193 // 2 + 5 * (1024 * 1025 // 2 + (8192 - 1024) * 1024))
+        assert report.total_macs - needed.total_macs == figures.all_macs - left
+        assert f"{left:,} MACs of attention, where all pairs take 1,649,267,4" in needed.notes[-1]
+        assert "the keys of the windows, without masks, 446,676,598,784." in needed.notes[-1]
+    [(note, other)] = notes
+    assert other.endswith(f"masks and windows leave {left:,} (--attention needed).")
     assert note.startswith("5 of 6 attention layers see a window of 1,024 keys.")
     assert "1,649,267,441,664 MACs" in note
     assert "446,676,598,784" in note

@@ -44,6 +44,18 @@ def attention_windows(model: Module) -> dict[str, KeyWindow | None]:
     return found if any(found.values()) else {}
 
 
+def causal_masks(model: Module) -> frozenset[str]:
+    """Paths of the attention modules of a language model whose mask is causal."""
+    if not hasattr(getattr(model, "config", None), "model_type"):
+        return frozenset()
+    return frozenset(
+        path
+        for path, module in model.named_modules()
+        if "attention" in type(module).__name__.lower()
+        and getattr(module, "is_causal", False) is True
+    )
+
+
 def _may_have_windows(config: PretrainedConfig) -> bool:
     """Whether a configuration, or that of a part of the model, has the size of a window."""
     parts = [value for value in vars(config).values() if hasattr(value, "model_type")]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec.structs import replace
 
 from layerscope.errors import UsageError
-from layerscope.formats.torch.attention_windows import attention_windows, other_masks
+from layerscope.formats.torch.attention_windows import attention_windows, causal_masks, other_masks
 from layerscope.formats.torch.capture import capture, the_torch
 from layerscope.formats.torch.inputs import map_tensors
 from layerscope.graph.types import Graph
@@ -54,7 +54,10 @@ def capture_tokens(
         reason = f"{type(error).__name__}: {error}".splitlines()[0][:120]
         windows, note = {}, f"attention is counted over all pairs, windows are not known ({reason})"
     notes = (*graph.notes, note) if note else graph.notes
-    return replace(graph, windows=windows, notes=notes) if windows or note else graph
+    causal = causal_masks(model)
+    if not (windows or note or causal):
+        return graph
+    return replace(graph, windows=windows, causal=causal, notes=notes)
 
 
 def with_tokens(args: T, tokens: int, name: str) -> T:

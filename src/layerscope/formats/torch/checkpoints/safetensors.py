@@ -67,23 +67,41 @@ def read(path: str, options: ReadOptions) -> Graph:
             indexed = is_json(file.read(HEAD_BYTES))
     except OSError as error:
         raise FormatError(f"{path}: {error.strerror}") from None
-    return parameters_only(path, _indexed(path) if indexed else safetensors_arrays(path))
+    return parameters_only(path, indexed_arrays(path) if indexed else safetensors_arrays(path))
 
 
-def _indexed(path: str) -> list[StoredArray]:
-    """Arrays of all files of an index; an array that is in two files is refused."""
-    INDEX_BYTES.check(os.path.getsize(path), path)
+class WeightIndex(Struct, frozen=True):
+    """An index: the file of each array, and the bytes of all arrays if it states them."""
+
+    weight_map: dict[str, str]
+    metadata: object = None
+
+    @property
+    def total_size(self) -> int | None:
+        """The stated bytes of all arrays."""
+        stated = self.metadata.get("total_size") if isinstance(self.metadata, dict) else None
+        return stated if type(stated) is int else None
+
+
+def read_index(path: str) -> WeightIndex:
+    """The index in a file."""
     try:
+        INDEX_BYTES.check(os.path.getsize(path), path)
         with open(path, "rb") as file:
             data = file.read()
-        index = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-        files = set(msgspec.json.decode(index["weight_map"], type=dict[str, str]).values())
-    except (OSError, ValueError, KeyError, RecursionError):
+        index = msgspec.json.decode(data, type=WeightIndex)
+    except (OSError, ValueError, RecursionError):
         raise FormatError(
             f"{path}: expected an index with a weight_map from names of arrays to names of files"
         ) from None
     check_unique_keys(data, path)
-    INDEX_FILES.check(len(files), path)
+    INDEX_FILES.check(len(set(index.weight_map.values())), path)
+    return index
+
+
+def indexed_arrays(path: str) -> list[StoredArray]:
+    """Arrays of all files of an index; an array that is in two files is refused."""
+    files = set(read_index(path).weight_map.values())
     first: dict[str, str] = {}  # array -> the file it is in
     found: list[StoredArray] = []
     for name in sorted(files):

@@ -15,6 +15,7 @@ from layerscope.errors import FormatError, MissingExtra, UnknownName
 from layerscope.formats.config_file import read_config
 from layerscope.formats.torch.capture import the_torch
 from layerscope.formats.torch.model_names.building import bounded_model, build
+from layerscope.formats.torch.model_names.stored_weights import stored_weight_notes
 from layerscope.formats.torch.model_names.torchvision_timm import torchvision_models
 from layerscope.graph.types import Shape
 from layerscope.limits import MODEL_LAYERS
@@ -32,7 +33,8 @@ def hugging_face_model(
     path: str,
 ) -> tuple[PreTrainedModel, Mapping[str, Shape], tuple[str, ...]]:
     """Build the model of a config.json or of its folder; also its input shapes, and notes."""
-    path = os.path.join(path, "config.json") if os.path.isdir(path) else path
+    folder = path if os.path.isdir(path) else ""
+    path = os.path.join(path, "config.json") if folder else path
     settings = read_config(path)
     torch = the_torch()
     if find_spec("torchvision") is not None:
@@ -58,6 +60,8 @@ def hugging_face_model(
         version = transformers.__version__
         used = type(model).__name__
         notes = (f"{named} is not in transformers {version}: counted is {used} of {kind}",)
+    if folder:
+        notes = (*notes, *stored_weight_notes(folder, model))
     return model, _default_inputs(path, model, config), notes
 
 
