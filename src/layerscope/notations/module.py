@@ -7,7 +7,7 @@ not allow (`inception_3a/1x1`), is printed as one flat module.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
@@ -53,7 +53,7 @@ def print_modules(report: Report, figures: Callable[[str], str]) -> str:
         modules.setdefault(path, "")
     children: dict[str, list[str]] = {}
     homes = {path for path, kind in modules.items() if kind or path not in leaves}
-    folders = {path[:end] for path in modules for end, c in enumerate(path) if c == "/"}
+    folders = folders_of(modules)
     for path in modules:
         if path and (path in leaves or path not in folders):
             children.setdefault(_parent(path, homes), []).append(path)
@@ -69,6 +69,11 @@ def leaves_of(report: Report) -> dict[str, Text]:
         if path:
             found.setdefault(path, leaf_text(layer))
     return found
+
+
+def folders_of(paths: Iterable[str]) -> set[str]:
+    """What stands before a `/` in names that PyTorch does not allow: no module by itself."""
+    return {path[:end] for path in paths for end, c in enumerate(path) if c == "/"}
 
 
 def _parent(path: str, homes: set[str]) -> str:

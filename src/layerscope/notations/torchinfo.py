@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from layerscope.analysis.costs import storage_of
 from layerscope.formats.torch.module_log import LoggedCall, ModuleLog
 from layerscope.graph.types import Shape, storage_bytes
-from layerscope.notations.module import leaf_text
+from layerscope.notations.module import folders_of, leaf_text
 from layerscope.notations.module_rows import ModuleRow, module_rows
 from layerscope.notations.module_table import SummaryOptions, table_lines
 from layerscope.notations.torchsummary import output_shapes, readers_by_tensor
@@ -98,7 +98,10 @@ def _calls(report: Report) -> tuple[LoggedCall, ...]:
         output = output_shapes(inside, readers, results)[0] if inside else ()
         return LoggedCall(path, start, end, _first_input(inside), output or ())
 
-    return tuple([logged(*call) for call in found if _is_called(report, call[0])])
+    folders = folders_of(graph.modules)
+    return tuple(
+        [logged(*c) for c in found if c[0] not in folders and _is_called(report, c[0])]
+    )
 
 
 def _is_called(report: Report, path: str) -> bool:

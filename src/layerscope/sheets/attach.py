@@ -32,8 +32,7 @@ def attach(layers: Sequence[RowLayer]) -> bool:
     strange = [layer for layer in layers if layer.kind in WEIGHTED and not _fits(layer)]
     joined = any(map(_joins, layers))
     if not joined and len(strange) < max(LEAST, SHARE * len(layers) // 100):
-        for layer in strange:
-            _take_same(layer)
+        _take_same(strange)
         return False
     before = {layer.row.at: (layer.before, layer.sizes) for layer in layers}
     lost = list(_attach_all(layers, joined))
@@ -60,19 +59,43 @@ def _joins(layer: RowLayer) -> bool:
     return None not in shapes and shapes[0] != shapes[1]
 
 
-def _take_same(layer: RowLayer) -> None:
-    """Give a layer the input of the layer above, if its figures are those of a second head."""
-    above = layer.before
-    if above is None or above.kind != layer.kind or above.before is None:
-        return
-    given = [c.figure for c in layer.row.claims if c.figure and c.meaning in ("params", "weights")]
-    if not given or any(figure.power or figure.value() < EXACT for figure in given):
-        return
-    layer.before = above.before
-    refill(layer)
-    if not _fits(layer):
-        layer.before = above
+def _take_same(strange: Iterable[RowLayer]) -> None:
+    """Give layers the input of the layer above, if their figures are those of further heads."""
+    heads: list[tuple[RowLayer, RowLayer]] = []  # one below the other, and what is above each
+    for layer in strange:
+        above = layer.before
+        if above is None or above.kind != layer.kind or above.before is None:
+            continue
+        if heads and heads[-1][0] is not above:
+            _keep_sure(heads)
+            heads = []
+        layer.before = above.before
         refill(layer)
+        if _fits(layer):
+            heads.append((layer, above))
+        else:
+            layer.before = above
+            refill(layer)
+    _keep_sure(heads)
+
+
+def _keep_sure(heads: Sequence[tuple[RowLayer, RowLayer]]) -> None:
+    """Give heads the row above again, unless a figure of one of them fits by no chance."""
+    if not any(_is_sure(layer) for layer, _ in heads):
+        for layer, above in heads:
+            layer.before = above
+            refill(layer)
+
+
+def _is_sure(layer: RowLayer) -> bool:
+    """Whether a row says how many channels its input has, or has a figure of many digits."""
+    if "cin" in layer.printed:
+        return layer.printed["cin"].value > 1
+    given = [c.figure for c in layer.row.claims if c.figure and c.meaning in ("params", "weights")]
+    return bool(given) and all(
+        sum(map(str.isdigit, figure.text)) > 1 if figure.power else figure.value() >= EXACT
+        for figure in given
+    )
 
 
 def take_sibling(layer: RowLayer, earlier: Sequence[RowLayer]) -> None:
