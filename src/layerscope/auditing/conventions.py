@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from layerscope.documents.figures import RULES, Figure
 from layerscope.documents.figures import Rule as Rounding
 from layerscope.documents.headings import Heading, Meaning
-from layerscope.sheets.kinds import Kind
+from layerscope.sheets.kinds import Kind, is_block, plain
 from layerscope.sheets.rules import Rule, factors, rules
 from layerscope.sheets.sheet import Claim
 from layerscope.sheets.structure import RowLayer
@@ -51,6 +51,8 @@ class ColumnConvention(Struct, frozen=True):
         return [count for each in tried if (count := self._by(each, layer)) is not None]
 
     def _by(self, rule: Rule | None, layer: RowLayer) -> Fraction | None:
+        if layer.kind == "unknown" and is_block(plain(layer.row.named)):
+            return None  # the figures of several layers
         found = rule.count(layer) if rule else None
         if found is None:
             return None
