@@ -71,6 +71,12 @@ def leaves_of(report: Report) -> dict[str, Text]:
     return found
 
 
+def leaf_class(path: str, layers: Sequence[Layer]) -> str:
+    """The class of a module that has no name of its own: of its operation, if it is one."""
+    is_leaf = len(layers) == 1 and layers[0].node.module in (path, "")
+    return leaf_text(layers[0])[0] if is_leaf else "Module"
+
+
 def folders_of(paths: Iterable[str]) -> set[str]:
     """What stands before a `/` in names that PyTorch does not allow: no module by itself."""
     return {path[:end] for path in paths for end, c in enumerate(path) if c == "/"}

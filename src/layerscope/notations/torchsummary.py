@@ -27,7 +27,7 @@ from msgspec import Struct
 from layerscope.analysis.costs import storage_of
 from layerscope.escaping import visible
 from layerscope.graph.types import Param, Shape
-from layerscope.notations.module import folders_of, leaf_text
+from layerscope.notations.module import folders_of, leaf_class
 from layerscope.report import Layer, Report
 from layerscope.report.numbers import ABOUT, at_least, plus_unknown
 
@@ -130,7 +130,7 @@ def _rows(report: Report) -> Iterator[SummaryRow]:
     arrays = _arrays(report)
     readers = readers_by_tensor(report)
     for call in _calls(report):
-        kind = classes.get(call.path) or leaf_text(call.layers[0])[0]
+        kind = classes.get(call.path) or leaf_class(call.path, call.layers)
         if call.path in graph.containers if graph.autograd else kind in CONTAINERS:
             continue
         own = {

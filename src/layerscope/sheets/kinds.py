@@ -49,7 +49,10 @@ SAME_SHAPE = ("activation", "prelu", "batch_norm", "norm", "lrn", "scale", "drop
 NAMED_CONV = re.compile(r"^conv\s*(\d{1,2})(?:x\d{1,2})?\s*-\s*(\d{1,5})$")
 NAMED_POOL = re.compile(r"^(?:max)?pool\s*-?(\d)$")
 NAMED_FC = re.compile(r"^fc-(\d{1,6})$")
-BLOCKS = re.compile(r"\b(?:blocks|stages|modules|layers)\b|submodule\(\d|[x×]\s*\d+\s*\)|\(\s*\d+\s*[x×]")
+BLOCKS = re.compile(
+    r"\b(?:blocks|stages|modules|layers)\b(?![./_-])|submodule\(\d"
+    r"|[x×]\s*\d+\s*\)|\(\s*\d+\s*[x×]"
+)
 WITH_ACTIVATION = re.compile(r"(?:dense|linear|fc|conv|conv[123]d|fully connected)\s*\(")
 TYPED = re.compile(r".*\(([a-z][^()]*)\)\s*")
 

@@ -268,9 +268,7 @@ def _naming(cells: list[Cell], headings: tuple[Heading | None, ...]) -> str:
     return ""
 
 
-def _kind(
-    cells: list[Cell], headings: tuple[Heading | None, ...], named: str, label: str
-) -> Kind:
+def _kind(cells: list[Cell], headings: tuple[Heading | None, ...], named: str, label: str) -> Kind:
     """What a row is: by its type or name, else by a cell that has no figures."""
     if is_total(label):
         return "total"
