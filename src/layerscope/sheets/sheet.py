@@ -31,6 +31,7 @@ FIGURES = (
     "params", "weights", "param_memory", "memory", "activations", "macs", "flops", "madds", "share",
     "time", "comparisons", "additions", "divisions", "exponentials", "read", "written", "traffic",
 )  # fmt: skip
+NAMELESS = (*FIGURES, "ops", "connected")  # columns that do not say what a row itself is
 EMPTY = ("", "-", "–", "—", "n/a", "none", "/", "--", "nan")
 
 
@@ -280,6 +281,6 @@ def _kind(cells: list[Cell], headings: tuple[Heading | None, ...], named: str, l
     others = (
         kind_of(cell.text)
         for cell, heading in given
-        if not read(cell.text) and (heading is None or heading.meaning not in (*FIGURES, "ops"))
+        if not read(cell.text) and (heading is None or heading.meaning not in NAMELESS)
     )
     return next((kind for kind in others if kind != "unknown"), "unknown")
