@@ -108,13 +108,14 @@ def choose(
 
 
 def _sample(claims: Sequence[Claim], layers: dict[int, RowLayer]) -> list[tuple[RowLayer, Figure]]:
-    """Layers with figures, the first of each kind."""
+    """Layers with figures, the first of each kind whose figures can be counted."""
     counts: Counter[Kind] = Counter()
     found = []
     for claim in claims:
         layer, figure = layers.get(claim.row), claim.figure
         if layer is not None and figure is not None and counts[layer.kind] < SAMPLE:
-            counts[layer.kind] += 1
+            ways = rules(claim.meaning, layer.kind)
+            counts[layer.kind] += any(rule.uses and rule.count(layer) is not None for rule in ways)
             found.append((layer, figure))
     return found
 

@@ -8,11 +8,12 @@ from itertools import islice
 from math import prod
 
 from layerscope.documents.figures import RULES
+from layerscope.documents.headings import Meaning
 from layerscope.sheets.kinds import POOLS, SAME_SHAPE
 from layerscope.sheets.rules import WEIGHTS, rules
 from layerscope.sheets.sheet import Claim
 from layerscope.sheets.structure import RowLayer, outputs_of, refill
-from layerscope.sheets.windows import any_window
+from layerscope.sheets.windows import any_window, span_of
 
 SHARE = 10  # of a hundred rows that a chain does not explain, for branches to be looked for
 LEAST = 3
@@ -120,7 +121,7 @@ def few(lost: Sequence[RowLayer], layers: Sequence[RowLayer]) -> bool:
 
 def _attach_all(layers: Sequence[RowLayer], joined: bool) -> Iterator[RowLayer]:
     """Attach each row that does not fit the row above; those that no earlier row fits."""
-    seen: dict[tuple[int, ...], RowLayer] = {}
+    seen: dict[tuple[tuple[int, ...], Fraction | None], RowLayer] = {}
     for layer in layers:
         printed = all(f"{axis}in" in layer.printed for axis in "chw")
         if layer.before is not None and not printed and (joined or layer.kind in WEIGHTED):
@@ -128,20 +129,35 @@ def _attach_all(layers: Sequence[RowLayer], joined: bool) -> Iterator[RowLayer]:
             if not _fits(layer) and not _find(layer, list(islice(reversed(seen.values()), SHAPES))):
                 yield layer
         for shape, each in outputs_of(layer):
-            seen.pop(shape, None)
-            seen[shape] = each
+            seen.pop((shape, _field(each)), None)
+            seen[shape, _field(each)] = each
 
 
 def _find(layer: RowLayer, earlier: Sequence[RowLayer]) -> bool:
-    """Take the last row whose output fits; without one the input of the layer is left open."""
+    """Take the last row whose output fits; without one the input of the layer is left open.
+
+    Of several that fit, the receptive field tells which.
+    """
+    fitting: list[RowLayer] = []
     for candidate in earlier:
         layer.before = candidate
         refill(layer)
         if _fits(layer):
-            return True
-    layer.before = None
+            fitting.append(candidate)
+            if _field(layer) is None or _grows(layer, candidate):
+                return True
+    layer.before = fitting[0] if fitting else None
     refill(layer)
-    return False
+    return bool(fitting)
+
+
+def _grows(layer: RowLayer, before: RowLayer) -> bool:
+    """Whether the receptive field of a row follows from that of another."""
+    size, jump = _field(before), _field(before, "jump")
+    if size is None or jump is None:
+        return False
+    span = span_of(layer, "h") if "kh" in layer.sizes else 1
+    return _field(layer) == size + (span - 1) * jump
 
 
 def _take_nearest(layer: RowLayer, candidates: Iterable[RowLayer | None]) -> None:
@@ -188,9 +204,9 @@ def _misfits(layer: RowLayer) -> Iterator[bool]:
             yield not _occupied(layer, claim)
 
 
-def _field(layer: RowLayer) -> Fraction | None:
-    """The receptive field that a row prints."""
-    found = (c.figure for c in layer.row.claims if c.meaning == "field" and c.figure)
+def _field(layer: RowLayer, meaning: Meaning = "field") -> Fraction | None:
+    """The receptive field that a row prints, or its jump."""
+    found = (c.figure for c in layer.row.claims if c.meaning == meaning and c.figure)
     return next((figure.value() for figure in found), None)
 
 
