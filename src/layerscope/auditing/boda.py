@@ -29,8 +29,8 @@ POWER = re.compile(r"POWER=(?P<watts>[\d.]+)W")
 SUMS = re.compile(
     r"fwd_input_bytes=(?P<input>\S+) fwd_filt_bytes=(?P<filts>\S+) fwd_output_bytes=(?P<out>\S+)"
 )
-TOTAL = re.compile(r"^(?P<flops>[\d.]+[KMGTP]?F) (?P<rate>[\d.]+[KMGTP]?F/s)\s*$")
-MOVED = re.compile(r"^(?P<moved>\S+B) (?P<rate>\S+B/s) AI=(?P<intensity>\S+)\s*$")
+TOTAL = re.compile(r"^(?P<flops>[\d.]+[KMGTP]?F)(?: (?P<rate>[\d.]+[KMGTP]?F/s))?\s*$")
+MOVED = re.compile(r"^(?P<moved>\S+B)(?: (?P<rate>\S+B/s))? AI=(?P<intensity>\S+)\s*$")
 ENERGY = re.compile(r"^(?P<energy>\S+J) (?P<rate>\S+F/s)/W\s*$")
 PROFILE = re.compile(
     r"^(?P<time>\S+s)\s+(?P<share>[\d.]+%)\s+(?P<sum>\S+s)\s+(?P<sum_share>[\d.]+%)\s+(?P<name>\S+)\s*$"
@@ -228,7 +228,7 @@ def _sums(audit: _Audit, match: re.Match[str], line: int) -> None:
 def _total(audit: _Audit, match: re.Match[str], line: int) -> None:
     flops = Fraction(sum(layer.flops for layer in audit.layers.values()))
     audit.check((line, "FWD TOTALS", "FLOPs"), match["flops"], flops, flops, "sum of the layers")
-    if audit.runtime:
+    if audit.runtime and match["rate"]:
         rate = flops / audit.runtime
         audit.check((line, "FWD TOTALS", "F/s"), match["rate"], rate, rate, "FLOPs by RUNTIME")
 
@@ -242,7 +242,7 @@ def _moved(audit: _Audit, match: re.Match[str], line: int) -> None:
     audit.check(
         (line, "FWD TOTALS", "AI"), match["intensity"], flops / moved, high, "FLOPs by bytes"
     )
-    if audit.runtime:
+    if audit.runtime and match["rate"]:
         rate = moved / audit.runtime
         audit.check((line, "FWD TOTALS", "B/s"), match["rate"], rate, rate, "bytes by RUNTIME")
 

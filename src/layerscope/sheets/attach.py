@@ -105,6 +105,8 @@ def take_sibling(layer: RowLayer, earlier: Sequence[RowLayer]) -> None:
     if layer.kind not in SAME_SHAPE or above is None or above.before is None or _fits(layer):
         return
     heads = [row for row in earlier if row.before is above.before and row is not above]
+    if above.kind == above.before.kind and not _fits(above):
+        heads.append(above.before)  # a further head with a wrong figure
     for head in heads[::-1]:
         layer.before = head
         refill(layer)
