@@ -18,6 +18,7 @@ from layerscope.sheets.windows import any_window
 
 LARGEST = 15  # kernel that is looked for
 USUAL = (1, 3, 5, 7, 11)
+UPSAMPLING = (2, 4, 3, 1, 8, 16)  # kernels of transposed convolutions
 LINES = (3, 5, 7)  # kernels of one row, such as 1x7, if no square one is right
 JOINED = 12  # earlier rows that may be joined without a row of their own
 SHAPES = 24  # of earlier rows that are tried
@@ -185,7 +186,8 @@ def _branch(layer: RowLayer, batch: int, earlier: Sequence[RowLayer]) -> bool:
     for candidate in earlier:
         layer.before = candidate
         refill(layer)
-        if _convolution(layer, batch, USUAL) and any_window(layer):
+        usual = UPSAMPLING if layer.kind == "deconv" else USUAL
+        if _convolution(layer, batch, usual) and any_window(layer):
             return True
     layer.before = None
     refill(layer)
@@ -264,7 +266,7 @@ def _explained(
     weights = high * wide * channels // groups * out
     times: tuple[int, ...] = (1,)
     if claim.meaning in ("macs", "flops"):
-        area = layer.get("hout", "wout")
+        area = layer.get(*(("hin", "win") if layer.kind == "deconv" else ("hout", "wout")))
         if area is None:
             return True
         plain = area[0] * area[1]
