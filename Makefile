@@ -3,7 +3,7 @@
 # make test-torch     the tests that need PyTorch: installs torch, torchvision, timm, transformers,
 #                     torchsummary
 # make test-lower     the whole zoo as ONNX models in ONNX Runtime: minutes, and 8 GB of memory
-# make test-documents the zoo in every notation, read and printed again; 10 MB documents: minutes
+# make test-documents the zoo in every notation, read, audited and printed again; 10 MB documents
 # make test-models    real ONNX models in ONNX Runtime: downloads them into a cache
 # make test-peers     other counters of PyTorch models against our conventions: 20 minutes
 # make test-wild      600 models of ten other packages against PyTorch's counter: 30 minutes
@@ -69,7 +69,7 @@ test-lower: $(VENV)/dev
 	$(BIN)/pytest tests/lower/test_lower.py tests/formats/onnx/test_onnx_zoo.py -m slow $(ARGS)
 
 test-documents: $(VENV)/dev
-	$(BIN)/pytest tests/formats/document/test_document_round_trip.py tests/formats/document/test_document_large.py -m slow $(ARGS)
+	$(BIN)/pytest tests/formats/document/test_document_round_trip.py tests/formats/document/test_document_large.py tests/auditing/test_zoo_documents.py -m slow $(ARGS)
 
 # The cache is LAYERSCOPE_MODELS, or ~/.cache/layerscope/models: downloads 220 MB, keeps 160 MB.
 test-models: $(VENV)/dev

@@ -17,6 +17,7 @@ NO_SHARED = "the figures of others (../shared) are not on this machine"
 SLOW_TARGETS = {  # of other files: make test-lower
     "test_document_large.py": "make test-documents",
     "test_document_round_trip.py": "make test-documents",
+    "test_zoo_documents.py": "make test-documents",
     "test_onnx_models.py": "make test-models",
     "test_sweep.py": "make test-sweep",
     "test_torch_figures.py": "make test-zoo",

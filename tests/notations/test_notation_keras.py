@@ -178,3 +178,15 @@ def test_wide_characters_take_two_cells() -> None:
     lines = list(box_lines(rows, (19, 17, 7)))
     assert lines[3] == f"│ {'层' * 9}… │ (None, 1)         │       0 │"
     assert lines[4] == f"│ (Conv2D){' ' * 11} │{' ' * 19}│{' ' * 9}│"
+
+
+def test_all_parts_of_a_split_have_their_channels_last() -> None:
+    """One part goes to a convolution, the other to a join behind it."""
+    report = analyze("shufflenet_v2_x0_5")
+    lines = write(report, "keras").splitlines()
+    joins = [layer for layer in report.layers if layer.op in ("split", "concat")]
+    assert len(joins) > 20
+    for layer in joins:
+        channels, high, wide = (layer.output or ())[1:]
+        (line,) = (line for line in lines if line.startswith(f" {layer.name} ("))
+        assert f"(None, {high}, {wide}, {channels})" in line

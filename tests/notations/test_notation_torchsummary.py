@@ -43,3 +43,13 @@ def test_columns_add_up(name: str) -> None:
 def test_any_batch_prints_the_same() -> None:
     one, four = (write(analyze("resnet18", batch=n), "torchsummary") for n in (1, 4))
     assert one == four
+
+
+@pytest.mark.parametrize("notation", ["torchsummary", "torchinfo"])
+def test_the_beginning_of_a_name_is_no_module(notation: str) -> None:
+    """`pool1` of `pool1/3x3_s2` has no row."""
+    report = analyze("googlenet-caffe")
+    table = write(report, notation)
+    pools = [layer for layer in report.layers if layer.op == "max_pool"]
+    assert table.count("MaxPool2d") == len(pools)
+    assert "Module" not in table

@@ -14,22 +14,23 @@ from layerscope.auditing.findings import AuditedColumn, AuditedTable, Finding
 from layerscope.documents.figures import Figure, read
 
 BYTES = 4  # of an element
-DIMS = r"\d+(?:\*\d+){3}"
+DIMS = r"\d+(?:\*\d+){1,9}"  # batch and channels, or filters and their channels, then a window
 SIZES = re.compile(
     rf"^(?P<name>\S+) input (?P<input>{DIMS})=(?P<input_bytes>\S+) "
     rf"filts (?P<filts>{DIMS})=(?P<filts_bytes>\S+) out (?P<out>{DIMS})=(?P<out_bytes>\S+)"
 )
 WORK = re.compile(
     r"^(?P<name>\S+) FWD (?P<flops>\S+) (?P<moved>\S+)\s+FWD_AI (?P<intensity>\S+)\s+"
-    r"MxNxK=(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)(?:\s+---\s+(?P<time>\S+) (?P<rate>\S+))?"
+    r"MxNxK=(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)(?: x(?P<groups>\d+))?"
+    r"(?:\s+---\s+(?P<time>\S+) (?P<rate>\S+))?"
 )
 RUNTIME = re.compile(r"RUNTIME=(?P<seconds>[\d.e-]+)")
 POWER = re.compile(r"POWER=(?P<watts>[\d.]+)W")
 SUMS = re.compile(
     r"fwd_input_bytes=(?P<input>\S+) fwd_filt_bytes=(?P<filts>\S+) fwd_output_bytes=(?P<out>\S+)"
 )
-TOTAL = re.compile(r"^(?P<flops>[\d.]+[KMGTP]?F) (?P<rate>[\d.]+[KMGTP]?F/s)\s*$")
-MOVED = re.compile(r"^(?P<moved>\S+B) (?P<rate>\S+B/s) AI=(?P<intensity>\S+)\s*$")
+TOTAL = re.compile(r"^(?P<flops>[\d.]+[KMGTP]?F)(?: (?P<rate>[\d.]+[KMGTP]?F/s))?\s*$")
+MOVED = re.compile(r"^(?P<moved>\S+B)(?: (?P<rate>\S+B/s))? AI=(?P<intensity>\S+)\s*$")
 ENERGY = re.compile(r"^(?P<energy>\S+J) (?P<rate>\S+F/s)/W\s*$")
 PROFILE = re.compile(
     r"^(?P<time>\S+s)\s+(?P<share>[\d.]+%)\s+(?P<sum>\S+s)\s+(?P<sum_share>[\d.]+%)\s+(?P<name>\S+)\s*$"
@@ -39,28 +40,46 @@ WIDEST = 1_000
 
 
 class _BodaLayer(Struct):
-    """A layer of the profile: elements, and its line."""
+    """A layer of the profile: elements, channels, and its line."""
 
     input: int
     filts: int
     out: int
     filters: int
+    channels: int  # of the input
+    window: int  # elements of the kernel
     line: int
+    outs: int  # channels of the output
+    out_text: str
+    groups: int = 1
+    transposed: bool = False
 
     @property
     def flops(self) -> int:
         """Two for each multiply-add; the additions of biases are not counted."""
+        if self.transposed:
+            return 2 * self.input * (self.filts // self.channels)
         return 2 * self.out * (self.filts // self.filters)
+
+    @property
+    def columns(self) -> int:
+        """Columns of the matrix product of one group."""
+        return self.filters * self.window if self.transposed else self.filters // self.groups
 
     @property
     def moved(self) -> int:
         """Bytes of input, filters, biases and output."""
-        return BYTES * (self.input + self.filts + self.out + self.filters)
+        return BYTES * (self.input + self.filts + self.out + self.biases)
+
+    @property
+    def biases(self) -> int:
+        """One for each channel of the output."""
+        return self.filters * (self.groups if self.transposed else 1)
 
     @property
     def unbiased(self) -> int:
         """Bytes of a layer that has no biases, which the profile does not say."""
-        return self.moved - BYTES * self.filters
+        return self.moved - BYTES * self.biases
 
 
 class _Audit:
@@ -112,6 +131,11 @@ def audit_boda(lines: Sequence[str], table: int) -> tuple[AuditedTable, list[Fin
                 break
     if not audit.layers:
         return None
+    for name, layer in audit.layers.items():
+        if layer.biases != layer.outs:
+            why = f"{layer.filters} filters"
+            _differs(audit, layer.line, name, ("out", layer.out_text), why)
+    audit.findings.sort(key=lambda finding: finding.line)
     columns = tuple(
         AuditedColumn(name, "by Boda's rules, of RUNTIME and POWER", right, of)
         for name, (right, of) in audit.counts.items()
@@ -121,19 +145,19 @@ def audit_boda(lines: Sequence[str], table: int) -> tuple[AuditedTable, list[Fin
 
 def _sizes(audit: _Audit, match: re.Match[str], line: int) -> None:
     dims = {name: [*map(int, match[name].split("*"))] for name in ("input", "filts", "out")}
+    filters, depth, *window = dims["filts"]
     counts = {name: prod(sizes) for name, sizes in dims.items()}
     name = match["name"]
     for part, count in counts.items():
         exact = Fraction(BYTES * count)
         why = f"{match[part]} elements of {BYTES} bytes"
         audit.check((line, name, part), match[f"{part}_bytes"], exact, exact, why)
-    if dims["filts"][0] != dims["out"][1]:
-        _differs(audit, line, name, ("out", match["out"]), f"{dims['filts'][0]} filters")
-    if dims["filts"][1] and dims["input"][1] % dims["filts"][1]:
+    if depth and dims["input"][1] % depth:
         _differs(audit, line, name, ("filts", match["filts"]), f"{dims['input'][1]} channels")
     audit.layers[name] = _BodaLayer(
-        counts["input"], counts["filts"], counts["out"], max(dims["filts"][0], 1), line
-    )
+        counts["input"], counts["filts"], counts["out"], max(filters, 1),
+        max(dims["input"][1], 1), prod(window), line, dims["out"][1], match["out"],
+    )  # fmt: skip
 
 
 def _differs(audit: _Audit, line: int, row: str, cell: tuple[str, str], why: str) -> None:
@@ -147,6 +171,12 @@ def _work(audit: _Audit, match: re.Match[str], line: int) -> None:
     layer = audit.layers.get(name)
     if layer is None:
         return
+    m, n, k = (int(match[size]) for size in "mnk")
+    groups = int(match["groups"] or 1)
+    columns = layer.filters * layer.window
+    if n == columns != layer.filters // groups:  # the product of a transposed convolution
+        layer.transposed = layer.outs == layer.filters * groups
+    layer.groups = groups
     flops, moved = Fraction(layer.flops), Fraction(layer.moved)
     least = Fraction(layer.unbiased)
     audit.check((line, name, "FWD"), match["flops"], flops, flops, "2 x multiply-adds")
@@ -155,8 +185,7 @@ def _work(audit: _Audit, match: re.Match[str], line: int) -> None:
     )
     low, high = flops / moved, flops / least if least else flops
     audit.check((line, name, "FWD_AI"), match["intensity"], low, high, "FLOPs by bytes")
-    m, n, k = (int(match[size]) for size in "mnk")
-    if 2 * m * n * k != layer.flops or n != layer.filters:
+    if 2 * m * n * k * groups != layer.flops or n != layer.columns:
         text = f"{m}x{n}x{k}"
         _differs(audit, line, name, ("MxNxK", text), f"{layer.flops // 2:,} multiply-adds")
     if match["time"]:
@@ -199,7 +228,7 @@ def _sums(audit: _Audit, match: re.Match[str], line: int) -> None:
 def _total(audit: _Audit, match: re.Match[str], line: int) -> None:
     flops = Fraction(sum(layer.flops for layer in audit.layers.values()))
     audit.check((line, "FWD TOTALS", "FLOPs"), match["flops"], flops, flops, "sum of the layers")
-    if audit.runtime:
+    if audit.runtime and match["rate"]:
         rate = flops / audit.runtime
         audit.check((line, "FWD TOTALS", "F/s"), match["rate"], rate, rate, "FLOPs by RUNTIME")
 
@@ -213,7 +242,7 @@ def _moved(audit: _Audit, match: re.Match[str], line: int) -> None:
     audit.check(
         (line, "FWD TOTALS", "AI"), match["intensity"], flops / moved, high, "FLOPs by bytes"
     )
-    if audit.runtime:
+    if audit.runtime and match["rate"]:
         rate = moved / audit.runtime
         audit.check((line, "FWD TOTALS", "B/s"), match["rate"], rate, rate, "bytes by RUNTIME")
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from layerscope.documents.figures import RULES, Figure
 from layerscope.documents.figures import Rule as Rounding
 from layerscope.documents.headings import Heading, Meaning
-from layerscope.sheets.kinds import Kind
+from layerscope.sheets.kinds import Kind, is_block, plain
 from layerscope.sheets.rules import Rule, factors, rules
 from layerscope.sheets.sheet import Claim
 from layerscope.sheets.structure import RowLayer
@@ -51,6 +51,8 @@ class ColumnConvention(Struct, frozen=True):
         return [count for each in tried if (count := self._by(each, layer)) is not None]
 
     def _by(self, rule: Rule | None, layer: RowLayer) -> Fraction | None:
+        if layer.kind == "unknown" and is_block(plain(layer.row.named)):
+            return None  # the figures of several layers
         found = rule.count(layer) if rule else None
         if found is None:
             return None
@@ -106,13 +108,14 @@ def choose(
 
 
 def _sample(claims: Sequence[Claim], layers: dict[int, RowLayer]) -> list[tuple[RowLayer, Figure]]:
-    """Layers with figures, the first of each kind."""
+    """Layers with figures, the first of each kind whose figures can be counted."""
     counts: Counter[Kind] = Counter()
     found = []
     for claim in claims:
         layer, figure = layers.get(claim.row), claim.figure
         if layer is not None and figure is not None and counts[layer.kind] < SAMPLE:
-            counts[layer.kind] += 1
+            ways = rules(claim.meaning, layer.kind)
+            counts[layer.kind] += any(rule.uses and rule.count(layer) is not None for rule in ways)
             found.append((layer, figure))
     return found
 

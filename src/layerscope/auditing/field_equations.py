@@ -33,18 +33,37 @@ def field_equations(columns: Columns, layers: Sequence[RowLayer]) -> list[Equati
     if not (size or jump or offset):
         return []
     field = _FieldColumns(size, jump, offset, _strides(layers))
-    outputs: list[Equation] = []
+    by_row: dict[int, list[Equation]] = {}  # of the outputs of rows
     inputs: list[Equation] = []
     for number, layer in enumerate(layers):
         if layer.kind in ("concat", "add", "input") or (number and layer.before is None):
             continue  # of several rows, or of one that is left open
-        outputs += _of_row(layer, field, layer)
+        by_row[layer.row.at] = list(_of_row(layer, field, layer))
         before = layer.before
         if before is not None:
             inputs += _of_row(layer, field, before)
         elif (first := _starts(layer, field)) is not None:
             inputs.append(first)
+    outputs = list(_without_other_windows(by_row, layers))
     return inputs if _right(inputs) > _right(outputs) + 1 else outputs
+
+
+def _without_other_windows(
+    by_row: Mapping[int, Sequence[Equation]], layers: Sequence[RowLayer]
+) -> Iterator[Equation]:
+    """All equations but those of rows like `mean`, whose window is not the one that is printed.
+
+    The rows below follow from such a row; they do not follow from a wrong figure.
+    """
+    below: dict[int, list[Equation]] = {}
+    for layer in layers:
+        if layer.before is not None:
+            below.setdefault(layer.before.row.at, []).extend(by_row.get(layer.row.at, ()))
+    kinds = {layer.row.at: layer.kind for layer in layers}
+    for row, equations in by_row.items():
+        following = below.get(row)
+        is_other = kinds[row] == "unknown" and following and all(e.holds for e in following)
+        yield from (e for e in equations if e.holds or not is_other)
 
 
 def _right(equations: Sequence[Equation]) -> int:

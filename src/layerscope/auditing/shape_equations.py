@@ -69,7 +69,8 @@ def _modules(layers: Sequence[RowLayer]) -> Iterator[Equation]:
         right = sum(all(e.holds for e in module) for module in modules)
         for module in modules:
             holds = all(e.holds for e in module)
-            if name == "Sequential" or holds or right > max(1, len(modules) - right):
+            usual = name != "Module" and right > max(1, len(modules) - right)
+            if name == "Sequential" or holds or usual:
                 yield from module
 
 

@@ -138,7 +138,7 @@ def _shape_text(shape: Shape | None, axis: int, batch: int) -> str:
 
 def _channel_axes(report: Report) -> dict[str, int]:
     """The channel axis of each tensor; 0 and the last axis leave its shape as it is."""
-    maps = {layer.node.inputs[0] for layer in report.layers if layer.inputs and _is_spatial(layer)}
+    maps = _maps(report)
     axes: dict[str, int] = {}
     for tensor in report.graph.inputs:
         rank = len(tensor.shape or ())
@@ -150,6 +150,34 @@ def _channel_axes(report: Report) -> dict[str, int]:
             found = 1 if tensor.name in maps else _axis_after(layer, axes, last)
             axes[tensor.name] = min(found, last)
     return axes
+
+
+def _maps(report: Report) -> set[str]:
+    """Tensors whose channels are on axis 1: what spatial layers read, and what becomes that."""
+    found: set[str] = set()
+    for layer in reversed(report.layers):
+        if layer.inputs and _is_spatial(layer):
+            found.add(layer.node.inputs[0])
+        elif _keeps_axes(layer) and any(tensor.name in found for tensor in layer.outputs):
+            rank = len(layer.output or ())
+            found |= {t.name for t in layer.inputs if t.shape is not None and len(t.shape) == rank}
+    return found
+
+
+def _keeps_axes(layer: Layer) -> bool:
+    """Whether the axes of a layer's output are those of its inputs."""
+    spec = SPECS.get(layer.op)
+    given = layer.inputs[0].shape if layer.inputs else None
+    if (
+        spec is None
+        or given is None
+        or layer.output is None
+        or layer.op in ("embedding", "permute")
+    ):
+        return False
+    if spec.family in CHANNELS_LAST or len(given) != len(layer.output):
+        return False
+    return not spec.view or given == layer.output
 
 
 def _is_spatial(layer: Layer) -> bool:
@@ -170,7 +198,7 @@ def _axis_after(layer: Layer, axes: Mapping[str, int], last: int) -> int:
         return last
     if layer.op == "permute":
         return int(layer.node.attributes.order.index(axis)) or last
-    if len(given) == len(layer.output) and not (spec.view and given != layer.output):
+    if _keeps_axes(layer):
         return axis
     return 1 if axis == 1 < last and given[1] == layer.output[1] else last
 

@@ -7,7 +7,7 @@ not allow (`inception_3a/1x1`), is printed as one flat module.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
@@ -53,7 +53,7 @@ def print_modules(report: Report, figures: Callable[[str], str]) -> str:
         modules.setdefault(path, "")
     children: dict[str, list[str]] = {}
     homes = {path for path, kind in modules.items() if kind or path not in leaves}
-    folders = {path[:end] for path in modules for end, c in enumerate(path) if c == "/"}
+    folders = folders_of(modules)
     for path in modules:
         if path and (path in leaves or path not in folders):
             children.setdefault(_parent(path, homes), []).append(path)
@@ -69,6 +69,17 @@ def leaves_of(report: Report) -> dict[str, Text]:
         if path:
             found.setdefault(path, leaf_text(layer))
     return found
+
+
+def leaf_class(path: str, layers: Sequence[Layer]) -> str:
+    """The class of a module that has no name of its own: of its operation, if it is one."""
+    is_leaf = len(layers) == 1 and layers[0].node.module in (path, "")
+    return leaf_text(layers[0])[0] if is_leaf else "Module"
+
+
+def folders_of(paths: Iterable[str]) -> set[str]:
+    """What stands before a `/` in names that PyTorch does not allow: no module by itself."""
+    return {path[:end] for path in paths for end, c in enumerate(path) if c == "/"}
 
 
 def _parent(path: str, homes: set[str]) -> str:

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from layerscope.analysis.costs import storage_of
 from layerscope.formats.torch.module_log import LoggedCall, ModuleLog
 from layerscope.graph.types import Shape, storage_bytes
-from layerscope.notations.module import leaf_text
+from layerscope.notations.module import folders_of, leaf_class, leaf_text
 from layerscope.notations.module_rows import ModuleRow, module_rows
 from layerscope.notations.module_table import SummaryOptions, table_lines
 from layerscope.notations.torchsummary import output_shapes, readers_by_tensor
@@ -52,12 +52,11 @@ def _module_rows(report: Report) -> tuple[ModuleRow, ...]:
     classes = {path: kind.partition("(")[0] for path, kind in report.graph.modules.items()}
     classes[""] = classes.get("") or report.name
     return tuple(
-        [replace(row, class_name=classes.get(row.path) or _leaf_class(row.all)) for row in rows]
+        [
+            replace(row, class_name=classes.get(row.path) or leaf_class(row.path, row.own))
+            for row in rows
+        ]
     )
-
-
-def _leaf_class(layers: tuple[Layer, ...]) -> str:
-    return leaf_text(layers[0])[0] if layers else "Module"
 
 
 def module_log(report: Report) -> ModuleLog:
@@ -98,7 +97,8 @@ def _calls(report: Report) -> tuple[LoggedCall, ...]:
         output = output_shapes(inside, readers, results)[0] if inside else ()
         return LoggedCall(path, start, end, _first_input(inside), output or ())
 
-    return tuple([logged(*call) for call in found if _is_called(report, call[0])])
+    folders = folders_of(graph.modules)
+    return tuple([logged(*c) for c in found if c[0] not in folders and _is_called(report, c[0])])
 
 
 def _is_called(report: Report, path: str) -> bool:

@@ -23,6 +23,7 @@ from msgspec import Struct
 from layerscope.analysis.costs import storage_of
 from layerscope.escaping import visible
 from layerscope.graph.types import Shape, storage_bytes
+from layerscope.notations.module import folders_of
 from layerscope.ops import FREE, SPECS, Call
 from layerscope.report import Layer, Report
 from layerscope.report.numbers import ABOUT, plus_unknown
@@ -144,7 +145,7 @@ def _in_units(count: int, step: int) -> str:
 def stat_rows(report: Report) -> list[StatRow]:
     """One row per module without children, by its last call."""
     modules = report.graph.modules
-    parents = {path.rpartition(".")[0] for path in modules if path}
+    parents = {path.rpartition(".")[0] for path in modules if path} | folders_of(modules)
     calls: dict[str, list[Layer]] = {}
     for layer in report.layers:
         path = layer.node.module or ".".join(layer.scope)

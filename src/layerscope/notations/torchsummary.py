@@ -13,7 +13,8 @@ A graph has operations, not calls, which limits this notation:
 - torchsummary raises an error on models without parameters, on modules that take a list (the layers
   of torchvision's densenets) and on modules that return nested tuples (nn.LSTM) or None
   (nn.MultiheadAttention). Here they have rows.
-- A network without modules, or with names that PyTorch does not allow, has one row per layer.
+- A network without modules has one row per layer, and so have names that PyTorch does not allow
+  (`inception_3a/1x1`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from msgspec import Struct
 from layerscope.analysis.costs import storage_of
 from layerscope.escaping import visible
 from layerscope.graph.types import Param, Shape
-from layerscope.notations.module import leaf_text
+from layerscope.notations.module import folders_of, leaf_class
 from layerscope.report import Layer, Report
 from layerscope.report.numbers import ABOUT, at_least, plus_unknown
 
@@ -129,7 +130,7 @@ def _rows(report: Report) -> Iterator[SummaryRow]:
     arrays = _arrays(report)
     readers = readers_by_tensor(report)
     for call in _calls(report):
-        kind = classes.get(call.path) or leaf_text(call.layers[0])[0]
+        kind = classes.get(call.path) or leaf_class(call.path, call.layers)
         if call.path in graph.containers if graph.autograd else kind in CONTAINERS:
             continue
         own = {
@@ -160,13 +161,14 @@ def _arrays(report: Report) -> dict[str, tuple[Param, str]]:
 
 def _calls(report: Report) -> Iterator[CalledModule]:
     """Calls of modules in the order in which they return."""
-    is_flat = not report.graph.modules
+    is_flat, folders = not report.graph.modules, folders_of(report.graph.modules)
     running: list[tuple[str, list[Layer]]] = []  # calls that have not returned, outermost first
     for layer in report.layers:
         if is_flat:
             yield CalledModule(layer.name, (layer,))
             continue
-        scope = [".".join(layer.scope[: n + 1]) for n in range(len(layer.scope))]
+        paths = [".".join(layer.scope[: n + 1]) for n in range(len(layer.scope))]
+        scope = [path for path in paths if path not in folders]
         kept = 0
         while kept < min(len(running), len(scope)) and running[kept][0] == scope[kept]:
             kept += 1

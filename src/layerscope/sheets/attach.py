@@ -8,11 +8,12 @@ from itertools import islice
 from math import prod
 
 from layerscope.documents.figures import RULES
+from layerscope.documents.headings import Meaning
 from layerscope.sheets.kinds import POOLS, SAME_SHAPE
 from layerscope.sheets.rules import WEIGHTS, rules
 from layerscope.sheets.sheet import Claim
 from layerscope.sheets.structure import RowLayer, outputs_of, refill
-from layerscope.sheets.windows import any_window
+from layerscope.sheets.windows import any_window, span_of
 
 SHARE = 10  # of a hundred rows that a chain does not explain, for branches to be looked for
 LEAST = 3
@@ -32,8 +33,7 @@ def attach(layers: Sequence[RowLayer]) -> bool:
     strange = [layer for layer in layers if layer.kind in WEIGHTED and not _fits(layer)]
     joined = any(map(_joins, layers))
     if not joined and len(strange) < max(LEAST, SHARE * len(layers) // 100):
-        for layer in strange:
-            _take_same(layer)
+        _take_same(strange)
         return False
     before = {layer.row.at: (layer.before, layer.sizes) for layer in layers}
     lost = list(_attach_all(layers, joined))
@@ -60,19 +60,43 @@ def _joins(layer: RowLayer) -> bool:
     return None not in shapes and shapes[0] != shapes[1]
 
 
-def _take_same(layer: RowLayer) -> None:
-    """Give a layer the input of the layer above, if its figures are those of a second head."""
-    above = layer.before
-    if above is None or above.kind != layer.kind or above.before is None:
-        return
-    given = [c.figure for c in layer.row.claims if c.figure and c.meaning in ("params", "weights")]
-    if not given or any(figure.power or figure.value() < EXACT for figure in given):
-        return
-    layer.before = above.before
-    refill(layer)
-    if not _fits(layer):
-        layer.before = above
+def _take_same(strange: Iterable[RowLayer]) -> None:
+    """Give layers the input of the layer above, if their figures are those of further heads."""
+    heads: list[tuple[RowLayer, RowLayer]] = []  # one below the other, and what is above each
+    for layer in strange:
+        above = layer.before
+        if above is None or above.kind != layer.kind or above.before is None:
+            continue
+        if heads and heads[-1][0] is not above:
+            _keep_sure(heads)
+            heads = []
+        layer.before = above.before
         refill(layer)
+        if _fits(layer):
+            heads.append((layer, above))
+        else:
+            layer.before = above
+            refill(layer)
+    _keep_sure(heads)
+
+
+def _keep_sure(heads: Sequence[tuple[RowLayer, RowLayer]]) -> None:
+    """Give heads the row above again, unless a figure of one of them fits by no chance."""
+    if not any(_is_sure(layer) for layer, _ in heads):
+        for layer, above in heads:
+            layer.before = above
+            refill(layer)
+
+
+def _is_sure(layer: RowLayer) -> bool:
+    """Whether a row says how many channels its input has, or has a figure of many digits."""
+    if "cin" in layer.printed:
+        return layer.printed["cin"].value > 1
+    given = [c.figure for c in layer.row.claims if c.figure and c.meaning in ("params", "weights")]
+    return bool(given) and all(
+        sum(map(str.isdigit, figure.text)) > 1 if figure.power else figure.value() >= EXACT
+        for figure in given
+    )
 
 
 def take_sibling(layer: RowLayer, earlier: Sequence[RowLayer]) -> None:
@@ -81,6 +105,8 @@ def take_sibling(layer: RowLayer, earlier: Sequence[RowLayer]) -> None:
     if layer.kind not in SAME_SHAPE or above is None or above.before is None or _fits(layer):
         return
     heads = [row for row in earlier if row.before is above.before and row is not above]
+    if above.kind == above.before.kind and not _fits(above):
+        heads.append(above.before)  # a further head with a wrong figure
     for head in heads[::-1]:
         layer.before = head
         refill(layer)
@@ -97,7 +123,7 @@ def few(lost: Sequence[RowLayer], layers: Sequence[RowLayer]) -> bool:
 
 def _attach_all(layers: Sequence[RowLayer], joined: bool) -> Iterator[RowLayer]:
     """Attach each row that does not fit the row above; those that no earlier row fits."""
-    seen: dict[tuple[int, ...], RowLayer] = {}
+    seen: dict[tuple[tuple[int, ...], Fraction | None], RowLayer] = {}
     for layer in layers:
         printed = all(f"{axis}in" in layer.printed for axis in "chw")
         if layer.before is not None and not printed and (joined or layer.kind in WEIGHTED):
@@ -105,20 +131,35 @@ def _attach_all(layers: Sequence[RowLayer], joined: bool) -> Iterator[RowLayer]:
             if not _fits(layer) and not _find(layer, list(islice(reversed(seen.values()), SHAPES))):
                 yield layer
         for shape, each in outputs_of(layer):
-            seen.pop(shape, None)
-            seen[shape] = each
+            seen.pop((shape, _field(each)), None)
+            seen[shape, _field(each)] = each
 
 
 def _find(layer: RowLayer, earlier: Sequence[RowLayer]) -> bool:
-    """Take the last row whose output fits; without one the input of the layer is left open."""
+    """Take the last row whose output fits; without one the input of the layer is left open.
+
+    Of several that fit, the receptive field tells which.
+    """
+    fitting: list[RowLayer] = []
     for candidate in earlier:
         layer.before = candidate
         refill(layer)
         if _fits(layer):
-            return True
-    layer.before = None
+            fitting.append(candidate)
+            if _field(layer) is None or _grows(layer, candidate):
+                return True
+    layer.before = fitting[0] if fitting else None
     refill(layer)
-    return False
+    return bool(fitting)
+
+
+def _grows(layer: RowLayer, before: RowLayer) -> bool:
+    """Whether the receptive field of a row follows from that of another."""
+    size, jump = _field(before), _field(before, "jump")
+    if size is None or jump is None:
+        return False
+    span = span_of(layer, "h") if "kh" in layer.sizes else 1
+    return _field(layer) == size + (span - 1) * jump
 
 
 def _take_nearest(layer: RowLayer, candidates: Iterable[RowLayer | None]) -> None:
@@ -165,9 +206,9 @@ def _misfits(layer: RowLayer) -> Iterator[bool]:
             yield not _occupied(layer, claim)
 
 
-def _field(layer: RowLayer) -> Fraction | None:
-    """The receptive field that a row prints."""
-    found = (c.figure for c in layer.row.claims if c.meaning == "field" and c.figure)
+def _field(layer: RowLayer, meaning: Meaning = "field") -> Fraction | None:
+    """The receptive field that a row prints, or its jump."""
+    found = (c.figure for c in layer.row.claims if c.meaning == meaning and c.figure)
     return next((figure.value() for figure in found), None)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from layerscope.documents.figures import RULES, Figure
-from layerscope.sheets.kinds import POOLS, Kind
+from layerscope.sheets.kinds import POOLS, Kind, is_block, plain
 from layerscope.sheets.rules import WEIGHTS, Rule
 from layerscope.sheets.structure import RowLayer, refill
 
@@ -32,6 +32,8 @@ def correct_kinds(layers: Iterable[RowLayer]) -> Iterator[Renamed]:
             ):
                 yield Renamed(layer.row.at, layer.row.kind, "conv")
         elif layer.kind == "unknown" and figure is not None and figure.mantissa:
+            if is_block(plain(layer.row.named)):
+                continue  # the figures of several layers
             any(_as(layer, kind, figure) for kind in ("fc", "conv"))
 
 

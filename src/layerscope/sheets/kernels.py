@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations, islice
+from itertools import combinations, islice, product
 from math import log
 
 from msgspec.structs import replace
@@ -18,10 +18,13 @@ from layerscope.sheets.windows import any_window
 
 LARGEST = 15  # kernel that is looked for
 USUAL = (1, 3, 5, 7, 11)
+UPSAMPLING = (2, 4, 3, 1, 8, 16)  # kernels of transposed convolutions
 LINES = (3, 5, 7)  # kernels of one row, such as 1x7, if no square one is right
 JOINED = 12  # earlier rows that may be joined without a row of their own
 SHAPES = 24  # of earlier rows that are tried
 FIRST_CHANNELS = (3, 1, 4, 2)  # of an input that the table does not have
+EITHER = ((False, True),)
+WITHOUT_FIRST = ((False,), (False, True))  # biases, of a convolution before a norm
 WITH_KERNEL = ("conv", "deconv", "depthwise")
 
 
@@ -183,7 +186,8 @@ def _branch(layer: RowLayer, batch: int, earlier: Sequence[RowLayer]) -> bool:
     for candidate in earlier:
         layer.before = candidate
         refill(layer)
-        if _convolution(layer, batch, USUAL) and any_window(layer):
+        usual = UPSAMPLING if layer.kind == "deconv" else USUAL
+        if _convolution(layer, batch, usual) and any_window(layer):
             return True
     layer.before = None
     refill(layer)
@@ -195,10 +199,12 @@ def _convolution(layer: RowLayer, batch: int, kernels: Iterable[int]) -> bool:
     if not claims:
         return False
     fact = layer.sizes.get("cin")
-    for channels in (fact.value,) if fact else FIRST_CHANNELS:
+    for channels, biases in product(
+        (fact.value,) if fact else FIRST_CHANNELS, WITHOUT_FIRST if layer.normed else EITHER
+    ):
         for kernel, groups in _candidates(layer, channels, kernels):
             sizes = (channels, kernel, groups)
-            if all(_explained(layer, claim, sizes, batch) for claim in claims):
+            if all(_explained(layer, claim, sizes, batch, biases) for claim in claims):
                 at: Cells = frozenset({claims[0].cell_part})
                 _set_kernel(layer, kernel, at)
                 layer.sizes.setdefault("cin", SizeFact(channels, at))
@@ -237,17 +243,22 @@ def _candidates(
 ) -> Iterator[tuple[tuple[int, int], int]]:
     """Kernels and groups, plain ones first."""
     out = layer.sizes["cout"].value
-    for groups in dict.fromkeys((1, channels, 2, 4, 8, 16, 32)):
+    usual = (channels,) if layer.kind == "depthwise" else (1, channels, 2, 4, 8, 16, 32)
+    for groups in dict.fromkeys(usual):
         if groups and channels % groups == 0 and out % groups == 0:
             for kernel in kernels:
                 yield _kernel(layer, kernel), groups
-    if not _is_line(layer):
+    if not _is_line(layer) and layer.kind != "depthwise":
         for kernel in LINES:
             yield (1, kernel), 1
 
 
 def _explained(
-    layer: RowLayer, claim: Claim, sizes: tuple[int, tuple[int, int], int], batch: int
+    layer: RowLayer,
+    claim: Claim,
+    sizes: tuple[int, tuple[int, int], int],
+    batch: int,
+    biases: Sequence[bool] = (False, True),
 ) -> bool:
     """Whether a figure can be that of a convolution of this kernel, with biases or without."""
     channels, (high, wide), groups = sizes
@@ -255,7 +266,7 @@ def _explained(
     weights = high * wide * channels // groups * out
     times: tuple[int, ...] = (1,)
     if claim.meaning in ("macs", "flops"):
-        area = layer.get("hout", "wout")
+        area = layer.get(*(("hin", "win") if layer.kind == "deconv" else ("hout", "wout")))
         if area is None:
             return True
         plain = area[0] * area[1]
@@ -265,7 +276,7 @@ def _explained(
     return figure is not None and any(
         figure.stands_for(count * n // claim.heading.scale, base, rounding)
         for n in times
-        for count in (weights, weights + out)
+        for count in (weights + out * biased for biased in biases)
         for base in (1000, 1024)
         for rounding in RULES[:2]
     )

@@ -19,7 +19,7 @@ PATTERNS: tuple[tuple[str, Kind], ...] = (
     (r"depth-?wise|dw ?conv|conv ?dw|深度卷积", "depthwise"),
     (r"batch ?_?norm|^bn\d*|\bbn\b|_bn\b|批归一化", "batch_norm"),
     (r"\blrn\b|local ?response|^norm\d*$|lrn", "lrn"),
-    (r"layer ?norm|group ?norm|instance ?norm|\bln\b|rms ?norm", "norm"),
+    (r"(?:layer|group|instance|rms)[ _]?norm|\bln\b", "norm"),
     (r"global\w*[ _]?\w*pool|adaptive\w*pool|\bgap\b|global (average|max)|全局", "global_pool"),
     (r"max[ _-]?pool|maxpool|max pooling|^max$|最大池化", "max_pool"),
     (r"av(era)?ge?[ _.-]?pool|^avg$|average pooling|平均池化|sub-?sampl|down-?sampl", "avg_pool"),
@@ -39,16 +39,20 @@ PATTERNS: tuple[tuple[str, Kind], ...] = (
     (r"lstm", "lstm"),
     (r"\bgru\b|gru_", "gru"),
     (r"up-?sampl|interpol|resize", "upsample"),
-    (r"^scale", "scale"),
+    (r"^scale(?!d)", "scale"),
 )  # fmt: skip
 _COMPILED = tuple((re.compile(pattern), kind) for pattern, kind in PATTERNS)
+NORMS = re.compile(r"(?:layer|group|instance|rms)_norm\b")  # not the norm of its last word
 POOLS = ("max_pool", "avg_pool", "pool")
 SAME_SHAPE = ("activation", "prelu", "batch_norm", "norm", "lrn", "scale", "dropout", "softmax")
 # conv3-64 of the VGG sheets: kernel and filters; pool2: kernel and stride
 NAMED_CONV = re.compile(r"^conv\s*(\d{1,2})(?:x\d{1,2})?\s*-\s*(\d{1,5})$")
 NAMED_POOL = re.compile(r"^(?:max)?pool\s*-?(\d)$")
 NAMED_FC = re.compile(r"^fc-(\d{1,6})$")
-BLOCKS = re.compile(r"\b(?:blocks|stages|modules|layers)\b|[x×]\s*\d+\s*\)|\(\s*\d+\s*[x×]")
+BLOCKS = re.compile(
+    r"\b(?:blocks|stages|modules|layers)\b(?![./_-])|submodule\(\d"
+    r"|[x×]\s*\d+\s*\)|\(\s*\d+\s*[x×]"
+)
 WITH_ACTIVATION = re.compile(r"(?:dense|linear|fc|conv|conv[123]d|fully connected)\s*\(")
 TYPED = re.compile(r".*\(([a-z][^()]*)\)\s*")
 
@@ -82,11 +86,16 @@ def is_total(text: str) -> bool:
     return TOTAL.search(plain(text)) is not None
 
 
+def is_block(words: str) -> bool:
+    """Whether a row stands for several layers by its type or name."""
+    return BLOCKS.search(words) is not None
+
+
 def kind_of(text: str) -> Kind:
     """The kind that a text says; `unknown` for any other. `name (Type)` is read from the type."""
     words = plain(text)
-    if BLOCKS.search(words):
-        return "unknown"  # several layers in a row
+    if is_block(words):
+        return "unknown"
     if match := TYPED.fullmatch(words):
         inner = _kind(match[1].split(",")[0])
         if inner in (*SAME_SHAPE, "flatten") and WITH_ACTIVATION.match(words):
@@ -96,6 +105,8 @@ def kind_of(text: str) -> Kind:
     if (match := NUMBERED.fullmatch(text.strip())) and match[1].lower() not in CLASSES:
         return "unknown"  # a module of the user's: BasicConv2d-26
     last = re.split(r"[_/.]", words)[-1]
+    if NORMS.search(words):
+        return "norm"
     if last != words and not last.isdigit() and re.fullmatch(r"[a-z]{2,}\d*", last):
         found = _kind(last)  # conv2_drop, block1_conv1, features.norm0
         if found not in ("unknown", "input"):

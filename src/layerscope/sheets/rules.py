@@ -122,7 +122,12 @@ WEIGHTS: Mapping[Kind, tuple[Rule, ...]] = {
         Rule("scale, shift, mean and variance", ("cin",), _product("cin", times=4)),
         NONE,
     ),
-    "norm": (Rule("scale and shift", ("cin",), _product("cin", times=2)), NONE),
+    "norm": (
+        Rule("scale and shift", ("cin",), _product("cin", times=2)),
+        Rule("scale and shift of the last axis", ("wout",), _product("wout", times=2)),
+        Rule("scale of the last axis", ("wout",), _product("wout")),
+        NONE,
+    ),
     "prelu": (
         NONE,
         Rule("a slope per channel", ("cin",), _product("cin")),

@@ -25,11 +25,13 @@ LABELLED = re.compile(
 LEADING = re.compile(r"\s*[~≈]?\s*\d[\d,.]*\s?(?:[KMGT](?![A-Za-z]))?")
 LABELLED_UNDER = ("ops", "flops", "memory", "activations", "params")
 AREA = re.compile(r"\W*(\d+)\s*[x×*]\s*\d+\W*")  # 5x5 as the size of a receptive field
+TYPE = re.compile(r"[A-Za-z]\w*(?:\(\d+\))?")  # reduce_mean, submodule(21)
 BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 FIGURES = (
     "params", "weights", "param_memory", "memory", "activations", "macs", "flops", "madds", "share",
     "time", "comparisons", "additions", "divisions", "exponentials", "read", "written", "traffic",
 )  # fmt: skip
+NAMELESS = (*FIGURES, "ops", "connected")  # columns that do not say what a row itself is
 EMPTY = ("", "-", "–", "—", "n/a", "none", "/", "--", "nan")
 
 
@@ -145,7 +147,7 @@ def sheet_of(table: Table) -> Sheet | None:
                 len(rows),
                 row.line,
                 label,
-                _kind(cells, named, label),
+                _kind(cells, headings, named, label),
                 tuple(cells),
                 tuple(claims),
                 named,
@@ -267,17 +269,18 @@ def _naming(cells: list[Cell], headings: tuple[Heading | None, ...]) -> str:
     return ""
 
 
-def _kind(cells: list[Cell], named: str, label: str) -> Kind:
+def _kind(cells: list[Cell], headings: tuple[Heading | None, ...], named: str, label: str) -> Kind:
+    """What a row is: by its type or name, else by a cell that has no figures."""
     if is_total(label):
         return "total"
     found = kind_of(named)
-    if found != "unknown":
+    given = list(zip(cells, (*headings, *(None for _ in cells)), strict=False))
+    typed = any(h and h.meaning == "type" and c.text == named for c, h in given)
+    if found != "unknown" or (typed and TYPE.fullmatch(named)):
         return found
-    return next(
-        (
-            k
-            for k in (kind_of(cell.text) for cell in cells if not read(cell.text))
-            if k != "unknown"
-        ),
-        "unknown",
+    others = (
+        kind_of(cell.text)
+        for cell, heading in given
+        if not read(cell.text) and (heading is None or heading.meaning not in NAMELESS)
     )
+    return next((kind for kind in others if kind != "unknown"), "unknown")

@@ -86,6 +86,8 @@ def layers_of(sheet: Sheet) -> list[RowLayer]:
             and not _is_after_gap(sheet, layers[number - 1].row, layer.row)
         ):
             layer.before = _after(layers[_source(sheet, layer.row, named, number)])
+            if layer.before is not None and layer.kind in ("batch_norm", "norm"):
+                layer.before.normed = True  # another row may be between them
         refill(layer)
     return layers
 
@@ -184,8 +186,8 @@ def _source(sheet: Sheet, row: SheetRow, named: Mapping[str, int], number: int) 
     """The number of the layer that a row takes: the one it is connected to, else the one above."""
     column = sheet.column("connected")
     if column is not None and column < len(row.cells):
-        first = re.split(r"[\[,\s]", plain(row.cells[column].text))[0]
-        found = named.get(first)
+        first = re.search(r"[^\[\]'\",\s]+", plain(row.cells[column].text))  # ['conv1[0][0]']
+        found = named.get(first[0]) if first is not None else None
         if found is not None and found < number:
             return found
     return number - 1

@@ -1,0 +1,103 @@
+"""Every network of the zoo in every notation: what layerscope writes has no findings."""
+
+from __future__ import annotations
+
+import pytest
+
+from layerscope.auditing.document import audit_text
+from layerscope.zoo import NAMES
+from tests.auditing.test_mutations import WRITTEN, document, of_figures
+
+MATCONVNET = tuple(name for name in WRITTEN if name.startswith("matconvnet"))
+# Not clean yet: the beginning of names of networks, the notations, and what the audit cannot tell.
+OPEN: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
+    (
+        ("bert", "gpt2", "llama", "swin", "t5", "vit", "convnext"),
+        WRITTEN,
+        "which axis of a sequence, or of maps with channels last, has the channels",
+    ),
+    (
+        ("mobilenet_v3", "efficientnet", "regnet_y", "unet"),
+        MATCONVNET,
+        "the receptive field of a product or crop of two branches",
+    ),
+    (
+        ("shufflenet",),
+        ("backbone", "cs231n", "layersheet"),
+        "shapes with five axes, whose first two are the channels",
+    ),
+    (
+        ("resnext", "wide_resnet", "googlenet", "inception", "regnet", "efficientnet"),
+        ("backbone",),
+        "sizes of branches without a printed shape, from rounded figures",
+    ),
+    (
+        ("googlenet-caffe", "inception"),
+        ("torchsummary", "torchinfo", "torchstat"),
+        "joins that have no row",
+    ),
+    (
+        ("resnet_v1", "resnet_v2"),
+        ("torchsummary", "torchinfo", "keras.box"),
+        "whether the norm below takes a convolution: joins without a row, and names that are cut",
+    ),
+)
+
+
+def is_open(name: str, notation: str) -> bool:
+    return any(name.startswith(names) and notation in where for names, where, _ in OPEN)
+
+
+CASES = [
+    (name, notation)
+    for name in NAMES
+    for notation in (*WRITTEN, "boda")
+    if not is_open(name, notation)
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "notation"), CASES)
+def test_the_zoo_has_no_findings(name: str, notation: str) -> None:
+    assert of_figures(audit_text(document(name, notation), name).findings) == []
+
+
+@pytest.mark.parametrize("name", ["alexnet-caffe", "patch32", "unet", "mobilenet_v1", "lenet5"])
+def test_grouped_and_transposed_convolutions_of_boda(name: str) -> None:
+    assert audit_text(document(name, "boda"), name).findings == ()
+
+
+# the right text and a wrong one, and the column that is named
+WRONG = [
+    ("patch32", "MxNxK=1024x32x288 x4", "MxNxK=1024x32x288 x2", "MxNxK"),
+    ("patch32", "MxNxK=1024x32x288 x4", "MxNxK=1024x64x288 x4", "MxNxK"),
+    ("unet", "FWD 3.29GF", "FWD 3.39GF", "FWD"),
+    ("lenet5", "\n833KF", "\n838KF", "FLOPs"),
+    ("lenet5", "\n284KB AI", "\n264KB AI", "bytes"),
+]
+
+
+@pytest.mark.parametrize(("name", "right", "wrong", "column"), WRONG)
+def test_wrong_figures_of_boda(name: str, right: str, wrong: str, column: str) -> None:
+    text = document(name, "boda")
+    assert right in text
+    found = audit_text(text.replace(right, wrong, 1), name).findings
+    assert column in [finding.column for finding in found]
+
+
+def test_a_second_head_with_a_wrong_depth_is_found() -> None:
+    """`conv4-2` takes what `conv4-1` takes; another depth fits neither."""
+    text = document("mtcnn-pnet", "matconvnet")
+    row = next(line for line in text.splitlines() if line.strip().startswith("filt dim"))
+    at = row.rindex("32")
+    found = audit_text(text.replace(row, row[:at] + "37" + row[at + 2 :]), "changed").findings
+    assert [finding.column for finding in found] == ["filt dim"]
+
+
+def test_a_wrong_field_of_a_branch_is_found() -> None:
+    """The rows of resnet50's first block have fields of two branches."""
+    text = document("resnet50", "matconvnet")
+    row = next(line for line in text.splitlines() if line.strip().startswith("rf size"))
+    at = row.rindex("19|")
+    found = audit_text(text.replace(row, row[:at] + "18|" + row[at + 3 :]), "changed").findings
+    assert {finding.column for finding in found} == {"rf size"}
