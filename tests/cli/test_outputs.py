@@ -18,6 +18,8 @@ import pytest
 
 from layerscope.cli import COMMANDS, group, run
 from layerscope.cli.output import SUFFIXES
+from layerscope.export import page_file
+from tests.export.test_page_data import PAGE
 from tests.syntax import latex_rows
 
 Captured = pytest.CaptureFixture[str]
@@ -47,6 +49,14 @@ KINDS = {
     "predict": "prediction", "machine": "machine", "machine list": "machine", "zoo": "zoo",
     "results": "results",
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def built_page(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page without scripts stands for the one that `make page` builds."""
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    path.write_text(PAGE, encoding="utf-8")
+    monkeypatch.setattr(page_file, "PAGE", str(path))
 
 
 @pytest.fixture(scope="module")

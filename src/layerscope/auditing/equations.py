@@ -42,7 +42,8 @@ def suspects(equations: Sequence[Equation]) -> Iterator[Suspect]:
         bad = _counts(broken)
         rank = min((-bad[cell], good[cell]) for cell in bad)
         equal = [cell for cell in bad if (-bad[cell], good[cell]) == rank]
-        best = next((e.target for e in broken if e.target in equal), equal[0])
+        tied = set(equal)
+        best = next((e.target for e in broken if e.target in tied), equal[0])
         involved = [e for e in broken if best in e.cells]
         own = next((e for e in involved if e.target == best), involved[0])
         others = {

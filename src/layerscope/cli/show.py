@@ -60,7 +60,7 @@ NET is a zoo name, or a file:
   layerscope show model.pt2                        # torch.export.save
   layerscope show model.safetensors                # parameters only
   layerscope show model.safetensors.index.json
-  layerscope show model.gguf                       # parameters and bytes by type
+  layerscope show model.gguf                        # parameters by type
   layerscope show state_dict.pt
   layerscope show notes.md                         # a table of layers
   layerscope show notes.md#2                       # its second network

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 from html import unescape
+from itertools import product
+from math import ceil, floor
 from typing import Literal
 
 from msgspec import Struct
@@ -121,6 +124,22 @@ class Figure(Struct, frozen=True):
             return 1
         digits = str(self.mantissa.numerator)
         return 10 ** (len(digits) - len(digits.rstrip("0")))  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=1 << 14)
+def whole_ranges(figure: Figure) -> tuple[tuple[int, int], ...]:
+    """The first and last whole numbers that a figure stands for, rounded or cut, k as 1000 or 1024.
+
+    What `stands_for` says of whole numbers, for the search of kernels, which asks it most.
+    """
+    found: dict[tuple[int, int], None] = {}
+    for base, rule in product((1000, 1024), RULES[:2]):
+        low, high = figure.interval(base, rule)
+        if figure.about:
+            low, high = low - (high - low), high + (high - low)
+        last = floor(high) if rule.startswith("round") else ceil(high) - 1
+        found[ceil(low), last] = None
+    return tuple(found)
 
 
 def plain(text: str) -> str:

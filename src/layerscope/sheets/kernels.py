@@ -8,7 +8,7 @@ from math import log
 
 from msgspec.structs import replace
 
-from layerscope.documents.figures import RULES
+from layerscope.documents.figures import RULES, whole_ranges
 from layerscope.sheets.attach import few, take_sibling
 from layerscope.sheets.kinds import POOLS
 from layerscope.sheets.sheet import Claim
@@ -272,14 +272,17 @@ def _explained(
         plain = area[0] * area[1]
         twice = (2 * plain, plain) if claim.meaning == "flops" else (plain,)
         times = tuple(n * images for n in twice for images in dict.fromkeys((1, batch)))
-    figure = claim.figure
-    return figure is not None and any(
-        figure.stands_for(count * n // claim.heading.scale, base, rounding)
-        for n in times
-        for count in (weights + out * biased for biased in biases)
-        for base in (1000, 1024)
-        for rounding in RULES[:2]
-    )
+    figure, scale = claim.figure, claim.heading.scale
+    if figure is None:
+        return False
+    ranges = whole_ranges(figure)
+    for n in times:
+        for biased in biases:
+            printed = (weights + out * biased) * n // scale
+            for low, high in ranges:
+                if low <= printed <= high:
+                    return True
+    return False
 
 
 def _pool(layer: RowLayer, batch: int) -> None:
