@@ -192,7 +192,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
             '        raise FormatError(f"{path}: model_type is no text; {wanted}")\n', "",
         ),
         Fault(
-            "JSON nested too deeply", "formats/torch/model_names/hugging_face.py",
+            "JSON nested too deeply", "formats/config_file.py",
             "    except RecursionError:\n"
             '        raise FormatError(f"{path}: nested too deep; {wanted}") from None\n', "",
         ),

@@ -15,6 +15,8 @@ import pytest
 from layerscope.api.networks import analyze
 from tests.llm.test_torch_families import _modules, _small
 
+pytest.importorskip("torch")
+
 pytestmark = pytest.mark.filterwarnings("ignore")
 LAYERS, LONGEST = 3, 8200
 LENGTHS = ((1, 0), (128, 0), (4096, 0), (1, 1024), (1, 8192))  # new tokens, tokens before them

@@ -74,7 +74,7 @@ Or the name of a PyTorch model:
   layerscope show timm:vit_tiny_patch16_224 --depth 2
   layerscope show hf:path/to/config.json --tokens 2048
   layerscope show hf:path/to/config.json --decode 8192 --dtype bf16
-  layerscope show hf:path/to/config.json --tokens 2048 --decode 8192 # two tables
+  layerscope show hf:path/to/config.json --tokens 2048 --decode 8192
   layerscope show hf:config.json --decode 8192 --runtime llama.cpp --fit 24GB
   layerscope show my_file.py:make_model --input 1x3x64x64
   layerscope show package.module:Class
@@ -89,7 +89,7 @@ class ShowOptions(NetworkOptions, TableOptions, LanguageOptions):
     """Options of the command."""
 
     like: str | None
-    attention: str
+    attention: str | None
     in_place: bool
     train: str | None
     mixed: bool
@@ -153,9 +153,8 @@ FORM_NAMES = tuple(FORMS)
 @click.option(
     "--attention",
     type=click.Choice(["all", "needed"]),
-    default="all",
-    show_default=True,
-    help="Count all pairs of queries and keys, or those that masks and windows leave.",
+    help="Count all pairs of queries and keys, or those that masks and windows leave.  "
+    "[default: all]",
 )
 @click.option("--in-place", is_flag=True, help="Count activation, norm and add layers as in-place.")
 @click.option(

@@ -13,6 +13,8 @@ from layerscope.formats.torch.model_names.stored_weights import INDEX, WEIGHTS
 from tests.formats.stored_files import safetensors
 from tests.llm.test_torch_families import _modules, _small
 
+pytest.importorskip("torch")
+
 pytestmark = pytest.mark.filterwarnings("ignore")
 Arrays = dict[str, tuple[int, ...]]
 
