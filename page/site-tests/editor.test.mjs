@@ -89,12 +89,12 @@ describe("the static site", () => {
   it("selects line, box and row together", async () => {
     const page = await open(context, `${server.url}#zoo=resnet18&node=layer1.0.conv2`);
     await page.waitForSelector(".tr[aria-selected=true]");
-    assert.match(await page.locator(".cm-layer").textContent(), /name="conv2"/);
+    assert.match(await page.locator(".cm-chosen-line").textContent(), /name="conv2"/);
     await page.locator(".cm-line", { hasText: "maxpool = max_pool" }).click();
     await page.waitForFunction(() => document.querySelector(".tr[aria-selected=true] .nm")?.textContent === "maxpool");
     assert.match(page.url(), /node=maxpool/);
     await page.locator(".tbody .tr", { hasText: "avgpool" }).first().click();
-    await page.waitForFunction(() => /name="avgpool"/.test(document.querySelector(".code").shadowRoot.querySelector(".cm-layer")?.textContent ?? ""));
+    await page.waitForFunction(() => /name="avgpool"/.test(document.querySelector(".code").shadowRoot.querySelector(".cm-chosen-line")?.textContent ?? ""));
     await page.done();
   });
 

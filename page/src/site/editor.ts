@@ -19,7 +19,7 @@ const look = EditorView.theme({
   ".cm-content": { caretColor: "var(--ink)" },
   ".cm-cursor": { borderLeftColor: "var(--ink)" },
   ".cm-selectionBackground, &.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground": { backgroundColor: "var(--accent-soft)" },
-  ".cm-layer": { backgroundColor: "var(--accent-bg)" },
+  ".cm-chosen-line": { backgroundColor: "var(--accent-bg)" },
   ".cm-problem": { borderLeft: "3px solid var(--error)", backgroundColor: "var(--error-bg)", color: "var(--ink)", padding: "6px 10px", fontFamily: "var(--font)", fontSize: "12px", lineHeight: "17px", whiteSpace: "normal", overflowWrap: "anywhere" },
   ".cm-problem.warning": { borderLeftColor: "var(--warn)", backgroundColor: "var(--warn-bg)" },
   ".cm-problem b": { color: "var(--error)", marginRight: "6px" },
@@ -113,7 +113,7 @@ export class Editor {
   light(from: number, to: number, scroll: boolean): void {
     const { doc } = this.view.state;
     const lines: Range<Decoration>[] = [];
-    for (let line = Math.max(from, 1); line <= Math.min(to, doc.lines) && from > 0; line++) lines.push(Decoration.line({ class: "cm-layer" }).range(doc.line(line).from));
+    for (let line = Math.max(from, 1); line <= Math.min(to, doc.lines) && from > 0; line++) lines.push(Decoration.line({ class: "cm-chosen-line" }).range(doc.line(line).from));
     const effects: StateEffect<unknown>[] = [setLayer.of(Decoration.set(lines))];
     if (scroll && from > 0 && from <= doc.lines) effects.push(EditorView.scrollIntoView(doc.line(from).from, { y: "center" }));
     this.view.dispatch({ effects });
