@@ -14,8 +14,9 @@ SCHEMA = 1
 
 def headline(found: GenerationTimes) -> str:
     """Network, machine and steps in one line."""
-    steps = "; ".join(step_line(step) for step in found.steps)
-    return f"of {found.network} on {found.machine}: {steps}"
+    steps = [f"{step.phase} {time_text(step.total_s)}" for step in found.steps[:2]]
+    more = f" and {len(found.steps) - 2} more" if len(found.steps) > 2 else ""
+    return f"of {found.network} on {found.machine}: {', '.join(steps)}{more}"
 
 
 def step_line(step: StepPrediction) -> str:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from msgspec.structs import replace
 
-from layerscope import analyze
+from layerscope import Builder, analyze
 from layerscope.errors import LayerscopeError
 from layerscope.formats.document import networks_of
 from layerscope.formats.document.assembly import network_of
@@ -241,3 +241,20 @@ def test_damaged_texts_raise_only_errors_of_layerscope(name: str) -> None:
                 analyze(built)
         except LayerscopeError:
             continue
+
+
+@pytest.mark.parametrize("name", ["darknet", "darknet.2018", "darknet.2019"])
+@pytest.mark.parametrize(
+    ("kernel", "padding"), [((1, 3), (0, 2)), ((3, 3), (2, 2)), ((4, 2), (3, 1))]
+)
+def test_a_pool_with_more_padding_than_half_its_kernel(
+    name: str, kernel: tuple[int, int], padding: tuple[int, int]
+) -> None:
+    """Darknet's log has no padding: the output has it."""
+    builder = Builder("pool")
+    x = builder.max_pool(
+        builder.input("data", (1, 4, 5, 5)), kernel, stride=1, padding=padding, name="pool"
+    )
+    text = printed(builder.build(x), name)
+    (network,) = networks_of(text)[:1]
+    assert printed(network_of(network, "x", "pool"), name) == text

@@ -98,9 +98,10 @@ class _Axis(Struct, frozen=True):
         yield from (step for step in (*range(1, STRIDES + 1), near) if step not in first)
 
     def _unusual(self) -> Iterator[tuple[int, int]]:
-        """Other paddings: any up to half a kernel, then uneven ones."""
-        most = min(self.extent // 2, KERNEL)
-        yield from ((pad, pad) for pad in range(1, most + 1))
-        for pad in range(most + 1):
-            yield pad, pad + 1
-            yield pad + 1, pad
+        """Other paddings: any up to half a kernel, then uneven ones, then less than a kernel."""
+        half, most = min(self.extent // 2, KERNEL), min(self.extent - 1, KERNEL)
+        for first, last in ((0, half), (half + 1, most)):
+            yield from ((pad, pad) for pad in range(max(first, 1), last + 1))
+            for pad in range(first, last + 1):
+                yield pad, pad + 1
+                yield pad + 1, pad
