@@ -104,16 +104,16 @@ def _peers(part: Part) -> str:
         tools = model["tools"] or {}
         ours = tools.get("layerscope", {})
         rows = []
-        for tool, told in tools.items():
-            if "error" in told:
+        for tool, timed in tools.items():
+            if "error" in timed:
                 rows.append([tool, "failed", "", "", ""])
                 continue
-            share = (told["macs"] or 0) / model["macs"]
+            share = (timed["macs"] or 0) / model["macs"]
             right = "exact" if share == 1 else f"{share:.3f}"
-            cells = [tool, right, _ms(told["first_cpu"]), _ms(told["best_cpu"]),
-                     f"{told['first_cpu'] / ours['first_cpu']:.1f} / "
-                     f"{told['best_cpu'] / ours['best_cpu']:.1f}"]  # fmt: skip
-            if _better(told, ours, model["macs"]):
+            cells = [tool, right, _ms(timed["first_cpu"]), _ms(timed["best_cpu"]),
+                     f"{timed['first_cpu'] / ours['first_cpu']:.1f} / "
+                     f"{timed['best_cpu'] / ours['best_cpu']:.1f}"]  # fmt: skip
+            if _better(timed, ours, model["macs"]):
                 cells = [f"**{cell}**" for cell in cells]
             rows.append(cells)
         fastest = ""
@@ -131,13 +131,13 @@ def _peers(part: Part) -> str:
     )
 
 
-def _better(told: Part, ours: Part, true: float) -> bool:
+def _better(timed: Part, ours: Part, true: float) -> bool:
     """Whether a tool is right and faster, or right where we are not."""
-    if told is ours or not 0.9 <= (told["macs"] or 0) / true <= 1.1:
+    if timed is ours or not 0.9 <= (timed["macs"] or 0) / true <= 1.1:
         return False
     wrong = not 0.9 <= (ours["macs"] or 0) / true <= 1.1
-    return bool(wrong or told["first_cpu"] < ours["first_cpu"]
-                or told["best_cpu"] < ours["best_cpu"])  # fmt: skip
+    return bool(wrong or timed["first_cpu"] < ours["first_cpu"]
+                or timed["best_cpu"] < ours["best_cpu"])  # fmt: skip
 
 
 def _built(part: Part) -> str:
