@@ -1,7 +1,7 @@
 // The built site from a plain `python -m http.server`, in Chromium.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,8 +10,36 @@ import { chromium } from "playwright-core";
 
 export const SITE = fileURLToPath(new URL("../../build/site", import.meta.url));
 export const READY = 60_000;
-const PYTHON = process.env.PYTHON ?? "python3";
+export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+/** Files to compare with, which are not part of the project: tests that need them are skipped without. */
+export const SHARED = join(ROOT, "..", "shared");
+export const PYTHON = process.env.PYTHON ?? "python3";
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--force-color-profile=srgb"];
+
+/** Runs Python with the sources of this checkout. */
+export function python(...args) {
+  return execFileSync(PYTHON, args, { encoding: "utf8", maxBuffer: 1 << 28, env: { ...process.env, PYTHONPATH: join(ROOT, "src"), COLUMNS: "400" } });
+}
+
+const SHOWN = `
+import contextlib, io, json, sys
+from layerscope.cli import run
+for args in json.loads(sys.argv[1]):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        assert run(["show", *args, "--as", "markdown", "--no-stamp"]) == 0, args
+    print(json.dumps(out.getvalue()))
+`;
+
+/** The row of totals that the command line prints with each list of arguments, by head. */
+export function printed(...runs) {
+  return python("-c", SHOWN, JSON.stringify(runs)).trim().split("\n").map((text) => {
+    const lines = JSON.parse(text).split("\n").filter((line) => line.startsWith("|"));
+    const cells = (line) => line.slice(2, -2).split(" | ").map((cell) => cell.replace(/^\*\*(.*)\*\*$/, "$1").replace(/\\(.)/g, "$1").trim());
+    const heads = cells(lines[0]);
+    const last = lines.findLast((line) => line.startsWith("| **"));
+    return Object.fromEntries(cells(last).map((cell, at) => [heads[at], cell]));
+  });
+}
 
 /** Serves the site; `stop` ends the server. */
 export async function serve() {
@@ -81,6 +109,57 @@ export async function type(page, text) {
     await page.keyboard.press("Control+a");
     await page.keyboard.insertText(text);
   });
+}
+
+/** Replaces the text of the editor by a pasted one. */
+export async function paste(page, text) {
+  await answered(page, () => pasted(page, text));
+}
+
+/** Pastes without waiting for an answer. */
+export async function pasted(page, text) {
+  await page.locator(".cm-content").click();
+  await page.keyboard.press("Control+a");
+  await page.evaluate((given) => {
+    const data = new DataTransfer();
+    data.setData("text/plain", given);
+    const content = document.querySelector(".code").shadowRoot.querySelector(".cm-content");
+    content.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+  }, text);
+}
+
+/** Drags a file from the disk over the page and drops it there. */
+export async function drop(page, path) {
+  await page.evaluate(() => {
+    const input = document.createElement("input");
+    input.type = "file";
+    input.id = "dragged";
+    document.body.append(input);
+  });
+  await page.setInputFiles("#dragged", path);
+  const steps = await page.evaluate(() => {
+    const input = document.querySelector("#dragged");
+    const data = new DataTransfer();
+    data.items.add(input.files[0]);
+    input.remove();
+    const target = document.querySelector(".shown");
+    return ["dragenter", "dragover", "drop"].map((type) => {
+      target.dispatchEvent(new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }));
+      return document.querySelectorAll(".dropping").length;
+    });
+  });
+  assert.deepEqual(steps.slice(1), [1, 0]);
+}
+
+/** Waits until both workers have answered: all conventions are there. */
+export async function completed(page) {
+  await page.waitForFunction(() => document.documentElement.dataset.complete === document.documentElement.dataset.shown, undefined, { timeout: READY });
+}
+
+/** Chooses a convention from the menu. */
+export async function count(page, convention) {
+  await page.click("button[aria-haspopup=menu]:has-text('convention')");
+  await page.locator("[role=menuitemradio]", { has: page.getByText(convention, { exact: true }) }).first().click();
 }
 
 /** Texts of the row with the totals, by head. */

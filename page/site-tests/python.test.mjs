@@ -2,14 +2,13 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { pathToFileURL } from "node:url";
 import { before, describe, it } from "node:test";
-import { SITE } from "./helpers.mjs";
+import { PYTHON, ROOT, SHARED, SITE } from "./helpers.mjs";
 
-const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const PYTHON = process.env.PYTHON ?? "python3";
+const PRESETS = join(SHARED, "truth", "netscope");
 const CACHE = join(ROOT, "page", ".cache");
 const FOLDER = "/files";
 
@@ -43,32 +42,50 @@ describe("Pyodide", () => {
     ask = (request) => python.globals.get("answer")(JSON.stringify(request));
   });
 
-  const same = (requests) => {
+  // Compares the answers to some requests; returns how many are networks and no errors.
+  const same = (requests, name = (request) => request.zoo ?? "text") => {
     const wanted = answers(requests);
-    requests.forEach((request, at) => assert.equal(ask(request), wanted[at], `${request.zoo ?? request.path ?? "text"} differs`));
+    assert.equal(wanted.length, requests.length);
+    requests.forEach((request, at) => assert.equal(ask(request), wanted[at], `${name(request)} differs`));
+    return wanted.filter((answer) => !answer.startsWith('{"error"')).length;
   };
 
-  it("has the JSON of every zoo network", () => {
+  it("has the JSON of every zoo network", (t) => {
     const names = JSON.parse(ask({ what: "zoo" })).names.map(([name]) => name);
     assert.ok(names.length > 90);
-    same(names.map((zoo) => ({ what: "analyze", zoo, conventions: ["exact", "thop"] })));
+    assert.equal(same(names.map((zoo) => ({ what: "analyze", zoo, conventions: ["exact", "thop"] }))), names.length);
+    t.diagnostic(`${names.length} networks of the zoo are identical`);
   });
 
-  it("has the JSON of all conventions and charts of a network", () => same([{ what: "analyze", zoo: "lenet5" }]));
+  it("has the JSON of every Caffe preset", { skip: existsSync(PRESETS) ? false : `${PRESETS} is missing` }, (t) => {
+    const files = readdirSync(PRESETS, { recursive: true }).filter((name) => name.endsWith(".prototxt")).sort();
+    assert.ok(files.length >= 30);
+    const requests = files.map((name) => ({ what: "analyze", text: readFileSync(join(PRESETS, name), "utf8"), conventions: ["exact", "netscope"] }));
+    const read = same(requests, (request) => files[requests.indexOf(request)]);
+    assert.ok(read > files.length / 2); // others have inputs in the training phase only
+    t.diagnostic(`${files.length} presets are identical, ${read} of them networks`);
+  });
 
-  it("has the JSON of prototxts, prints and tables", () => {
+  it("has the JSON of all conventions and charts of a network", () => assert.equal(same([{ what: "analyze", zoo: "lenet5" }]), 1));
+
+  it("has the JSON of prototxts, prints and tables", (t) => {
     const texts = JSON.parse(cpython(TEXTS));
     assert.ok(texts.length >= 10);
-    same(texts.map((text) => ({ what: "analyze", text, conventions: ["exact"] })));
+    const read = same(texts.map((text) => ({ what: "analyze", text, conventions: ["exact"] })));
+    assert.ok(read >= 10);
+    t.diagnostic(`${texts.length} texts are identical, ${read} of them networks`);
   });
 
-  it("has the JSON of ten ONNX files", () => {
+  it("has the JSON of ten ONNX files", (t) => {
+    mkdirSync(CACHE, { recursive: true });
     const paths = JSON.parse(cpython(MODELS, CACHE));
     assert.equal(paths.length, 10);
     python.FS.mkdirTree(FOLDER);
     for (const path of paths) python.FS.writeFile(join(FOLDER, path), readFileSync(join(CACHE, path)));
     const wanted = answers(paths.map((path) => ({ what: "analyze", path: join(CACHE, path), conventions: ["exact"] })));
     paths.forEach((path, at) => assert.equal(ask({ what: "analyze", path: join(FOLDER, path), conventions: ["exact"] }), wanted[at].replaceAll(CACHE, FOLDER), `${path} differs`));
+    assert.ok(wanted.every((answer) => answer.includes('"page"')));
+    t.diagnostic(`${paths.length} ONNX files are identical`);
   });
 });
 

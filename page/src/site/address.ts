@@ -3,6 +3,7 @@
 export interface Address {
   zoo: string;
   text: string;
+  network: string;
   input: string;
   batch: string;
   dtype: string;
@@ -10,7 +11,7 @@ export interface Address {
   node: string;
 }
 
-const BLANK: Address = { zoo: "", text: "", input: "", batch: "", dtype: "", convention: "", node: "" };
+const BLANK: Address = { zoo: "", text: "", network: "", input: "", batch: "", dtype: "", convention: "", node: "" };
 const MOST_TEXT = 1 << 21;
 const MOST_ADDRESS = 1 << 20;
 

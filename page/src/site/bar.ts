@@ -11,6 +11,7 @@ import type { Answer, Options } from "./protocol";
 
 const DTYPES = ["", "fp32", "fp16", "bf16", "fp8", "int8", "int4"];
 const SUFFIXES: Record<string, string> = { json: "json", markdown: "md", latex: "tex", html: "html", text: "txt", dot: "dot", svg: "svg", zigzag: "yaml", timeloop: "yaml", builder: "builder", scalesim: "csv", "scalesim.gemm": "csv", "model-explorer": "json" };
+const OWN = "own";
 const DOWN = "M8 2v8M4.5 7 8 10.5 11.5 7M2.5 13.5h11";
 const THEME = "M8 2a6 6 0 1 0 0 12V2z";
 
@@ -26,17 +27,17 @@ export interface BarEvents {
 
 export class Bar {
   private readonly zoo = h("select", { "aria-label": "network of the zoo" }, h("option", { value: "" }, "own text"));
-  private readonly input = h("input", { "aria-label": "input shape", placeholder: "own", spellcheck: "false", autocomplete: "off" });
-  private readonly batch = h("input", { "aria-label": "batch size", class: "number", placeholder: "own", inputmode: "numeric", autocomplete: "off" });
-  private readonly dtype = h("select", { "aria-label": "dtype" }, ...DTYPES.map((name) => h("option", { value: name }, name === "" ? "own" : name)));
+  private readonly input = h("input", { "aria-label": "input shape", placeholder: OWN, spellcheck: "false", autocomplete: "off" });
+  private readonly batch = h("input", { "aria-label": "batch size", class: "number", placeholder: OWN, inputmode: "numeric", autocomplete: "off" });
+  private readonly dtype = h("select", { "aria-label": "dtype" }, ...DTYPES.map((name) => h("option", { value: name }, name === "" ? OWN : name)));
   private readonly convention = h("div", {});
+  private readonly share = h("button", { class: "ctl", type: "button" }, "Share link");
   private forms: [string, string][] = [];
 
   constructor(host: HTMLElement, private readonly events: BarEvents) {
-    const field = (label: string, control: HTMLElement): HTMLElement => h("label", { class: "field" }, h("span", {}, label), control);
+    const field = (label: string, control: HTMLElement, kind = "field"): HTMLElement => h("label", { class: kind }, h("span", {}, label), control);
     const file = h("input", { type: "file", hidden: true, "aria-label": "open a file" });
     const open = h("button", { class: "ctl", type: "button" }, "Open");
-    const share = h("button", { class: "ctl", type: "button" }, "Share link");
     const theme = h("button", { class: "ctl icon", type: "button", "aria-label": "light or dark", title: "light or dark (t)" }, icon(THEME, 15));
     const save = menu([icon(DOWN), h("span", {}, "Download")], "download", () => this.entries(), { kind: "tall" });
     open.addEventListener("click", () => file.click());
@@ -44,10 +45,10 @@ export class Bar {
       if (file.files?.[0] !== undefined) events.file(file.files[0]);
       file.value = "";
     });
-    share.addEventListener("click", () => void events.share().then(async (address) => {
-      await navigator.clipboard.writeText(address).catch(() => undefined);
-      share.textContent = "Link copied";
-      setTimeout(() => (share.textContent = "Share link"), 1500);
+    this.share.addEventListener("click", () => void events.share().then(async (address) => {
+      const done = await navigator.clipboard.writeText(address).then(() => "Link copied", () => "Copy the address");
+      this.share.textContent = done;
+      setTimeout(() => (this.share.textContent = "Share link"), 1500);
     }));
     theme.addEventListener("click", () => {
       const store = events.store();
@@ -60,8 +61,8 @@ export class Bar {
     });
     for (const control of [this.input, this.batch, this.dtype]) control.addEventListener("change", () => events.options());
     host.replaceChildren(
-      h("div", { class: "brand" }, logo(), h("span", {}, "layerscope")), field("zoo", this.zoo), field("input", this.input), field("batch", this.batch), field("dtype", this.dtype),
-      h("div", { class: "grow" }), this.convention, open, file, save.element, share, theme);
+      h("div", { class: "brand" }, logo(), h("span", {}, "layerscope")), field("zoo", this.zoo, "field zoo"), field("input", this.input), field("batch", this.batch), field("dtype", this.dtype),
+      h("div", { class: "grow" }), this.convention, open, file, save.element, this.share, theme);
   }
 
   options(): Options {
@@ -72,7 +73,8 @@ export class Bar {
   set(values: { input: string; batch: string; dtype: string }): void {
     this.input.value = values.input;
     this.batch.value = values.batch;
-    this.dtype.value = DTYPES.includes(values.dtype) ? values.dtype : "";
+    if (![...this.dtype.options].some((one) => one.value === values.dtype)) this.dtype.append(h("option", { value: values.dtype }, values.dtype)); // is refused by name
+    this.dtype.value = values.dtype;
   }
 
   fill(what: "zoo" | "notations", names: [string, string][]): void {
@@ -84,9 +86,23 @@ export class Bar {
     this.zoo.value = name;
   }
 
-  /** Shows the conventions of another network. */
-  follow(store: Store): void {
+  /** The text of the batch size if it is no whole number, else "". */
+  wrongBatch(): string {
+    const batch = this.batch.value.trim();
+    return batch === "" || /^\d{1,18}$/.test(batch) ? "" : batch.slice(0, 40);
+  }
+
+  /** Shows the conventions and the own sizes of another network; a file has no link. */
+  follow(store: Store, file: boolean): void {
     this.convention.replaceChildren(conventionMenu(store));
+    const { inputs, stamp } = store.report;
+    const shape = inputs.length === 1 ? (inputs[0]?.shape ?? null) : null;
+    this.input.placeholder = shape === null ? OWN : shape.slice(1).join("×") || OWN;
+    this.batch.placeholder = String(stamp["batch"] ?? OWN);
+    const own = this.dtype.options[0];
+    if (own !== undefined && this.dtype.value === "") own.textContent = String(stamp["dtype"] ?? OWN);
+    this.share.disabled = file;
+    this.share.title = file ? "a file stays on this machine: no link can show it" : "";
   }
 
   private entries(): Entry[] {

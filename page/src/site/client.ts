@@ -3,28 +3,42 @@
 
 import type { Answer, Request } from "./protocol";
 
-export interface Python {
-  ask(request: Request, file?: File): Promise<Answer>;
-}
+/** Timers may run early. */
+const MARGIN = 20;
 
 export class TookTooLong extends Error {}
 
-class PythonWorker implements Python {
+/** A request that had not begun when its worker was ended. */
+class NotBegun extends Error {}
+
+interface Waiting {
+  what: Request["what"];
+  /** Of the answer, in ms; 0 for none. */
+  limit: number;
+  resolve: (answer: Answer) => void;
+  reject: (error: Error) => void;
+}
+
+class PythonWorker {
   private readonly worker = new Worker(new URL("./python.worker.ts", import.meta.url), { type: "module" });
-  private readonly waiting = new Map<number, { resolve: (answer: Answer) => void; reject: (error: Error) => void }>();
+  /** In the order in which they are answered: the first is being answered. */
+  private readonly waiting = new Map<number, Waiting>();
   private count = 0;
   private since = 0;
+  private timer = 0;
   readonly ready: Promise<void>;
 
-  constructor() {
+  constructor(private readonly late: (worker: PythonWorker) => void) {
     this.ready = new Promise((resolve, reject) => {
       this.worker.addEventListener("message", (event: MessageEvent<{ ready?: true; failed?: string; id?: number; answer?: string }>) => {
         const { ready, failed, id, answer } = event.data;
         if (ready) resolve();
         if (failed !== undefined) reject(new Error(failed));
         if (id === undefined || answer === undefined) return;
-        this.waiting.get(id)?.resolve(JSON.parse(answer) as Answer);
+        const found = this.waiting.get(id);
         this.waiting.delete(id);
+        this.begin();
+        found?.resolve(JSON.parse(answer) as Answer);
       });
       this.worker.addEventListener("error", (event) => {
         reject(new Error(event.message));
@@ -34,30 +48,47 @@ class PythonWorker implements Python {
     this.ready.catch(() => undefined);
   }
 
-  /** For how long it has been busy, in ms. */
+  /** For how long it has been answering a request, in ms. */
   get busy(): number {
     return this.waiting.size > 0 ? performance.now() - this.since : 0;
   }
 
-  async ask(request: Request, file?: File): Promise<Answer> {
+  /** What it is answering. */
+  get what(): Request["what"] | null {
+    return this.waiting.values().next().value?.what ?? null;
+  }
+
+  async ask(request: Request, limit: number, file?: File): Promise<Answer> {
     await this.ready;
     const id = ++this.count;
-    if (this.waiting.size === 0) this.since = performance.now();
     return new Promise((resolve, reject) => {
-      this.waiting.set(id, { resolve, reject });
+      this.waiting.set(id, { what: request.what, limit, resolve, reject });
+      if (this.waiting.size === 1) this.begin();
       this.worker.postMessage(file === undefined ? { id, request } : { id, request, file });
     });
   }
 
+  // The time of a request runs from when the worker begins with it.
+  private begin(): void {
+    this.since = performance.now();
+    clearTimeout(this.timer);
+    const limit = this.waiting.values().next().value?.limit ?? 0;
+    if (limit > 0) this.timer = window.setTimeout(() => this.late(this), limit);
+  }
+
+  /** Ends the worker; `why` is for the request that it was answering. */
   end(why: Error): void {
     this.worker.terminate();
-    this.waiting.forEach((one) => one.reject(why));
+    clearTimeout(this.timer);
+    const [first, ...rest] = this.waiting.values();
     this.waiting.clear();
+    first?.reject(why);
+    rest.forEach((one) => one.reject(new NotBegun()));
   }
 }
 
 export class Client {
-  private live = new PythonWorker();
+  private live = this.started();
   private spare: PythonWorker | null = null;
 
   get ready(): Promise<void> {
@@ -67,35 +98,48 @@ export class Client {
   /** Starts the second worker. */
   prepare(): void {
     if (this.spare !== null) return;
-    this.spare = new PythonWorker();
-    void this.spare.ask({ what: "warm" }).catch(() => undefined);
+    this.spare = this.started();
+    void this.spare.ask({ what: "warm" }, 0).catch(() => undefined);
   }
 
-  /** Asks the first worker, and ends it if the answer takes longer than a limit. */
+  /** Asks the first worker, and ends it if the answer takes longer than a limit in ms. */
   async ask(request: Request, limit = 0, file?: File): Promise<Answer> {
-    const worker = this.live;
-    await worker.ready;
-    const asked = worker.ask(request, file);
-    if (limit === 0) return asked;
-    const timer = setTimeout(() => this.replace(worker), limit);
-    return asked.finally(() => clearTimeout(timer));
+    return this.live.ask(request, limit, file).catch((error: unknown) => {
+      if (error instanceof NotBegun) return this.ask(request, limit, file);
+      throw error;
+    });
   }
 
   /** Asks the second worker, for what nobody waits for. */
   async later(request: Request, file?: File): Promise<Answer> {
     this.prepare();
-    return (this.spare ?? this.live).ask(request, file);
+    return (this.spare ?? this.live).ask(request, 0, file).catch((error: unknown) => {
+      if (error instanceof NotBegun) return this.later(request, file);
+      throw error;
+    });
   }
 
-  /** Ends what the first worker does, if that takes longer than a limit. */
+  /** Ends analyses of texts that have changed since, once they have taken a limit in ms. */
   stop(limit: number): void {
-    if (this.live.busy > limit) this.replace(this.live);
+    for (const worker of [this.spare, this.live]) {
+      if (worker === null || worker.what === null) continue;
+      setTimeout(() => {
+        if (worker.what === "analyze" && worker.busy >= limit) this.replace(worker);
+      }, Math.max(0, limit - worker.busy) + MARGIN);
+    }
   }
 
+  private started(): PythonWorker {
+    return new PythonWorker((worker) => this.replace(worker));
+  }
+
+  // Where both are ended at once, the spare one first, so that it takes over fresh.
   private replace(worker: PythonWorker): void {
-    if (worker !== this.live) return;
-    this.live = this.spare ?? new PythonWorker();
-    this.spare = null;
+    if (worker === this.spare) this.spare = null;
+    else if (worker === this.live) {
+      this.live = this.spare ?? this.started();
+      this.spare = null;
+    } else return;
     worker.end(new TookTooLong("took more than 2 s"));
     this.prepare();
   }

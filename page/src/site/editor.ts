@@ -5,11 +5,14 @@ import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirro
 import { bracketMatching, indentOnInput, indentUnit } from "@codemirror/language";
 import { lintGutter, lintKeymap, setDiagnostics, type Diagnostic } from "@codemirror/lint";
 import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
-import { EditorState, StateEffect, StateField, Transaction, type Extension, type Range, type Text } from "@codemirror/state";
-import { Decoration, EditorView, keymap, lineNumbers, WidgetType, type DecorationSet } from "@codemirror/view";
+import { ChangeSet, EditorState, MapMode, RangeSet, StateEffect, StateField, Transaction, type Extension, type Range, type Text } from "@codemirror/state";
+import { Decoration, EditorView, GutterMarker, gutterLineClass, keymap, lineNumbers, WidgetType, type DecorationSet } from "@codemirror/view";
 import { h } from "../dom";
 import { colours, completion } from "./language";
 import type { Mark } from "./protocol";
+
+// A line that belongs to no layer.
+const BLANK = /^\s*(?:#|$)/;
 
 const look = EditorView.theme({
   "&": { height: "100%", fontSize: "12px", backgroundColor: "var(--surface)", color: "var(--ink)" },
@@ -20,7 +23,9 @@ const look = EditorView.theme({
   ".cm-cursor": { borderLeftColor: "var(--ink)" },
   ".cm-selectionBackground, &.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground": { backgroundColor: "var(--accent-soft)" },
   ".cm-chosen-line": { backgroundColor: "var(--accent-bg)" },
-  ".cm-problem": { borderLeft: "3px solid var(--error)", backgroundColor: "var(--error-bg)", color: "var(--ink)", padding: "6px 10px", fontFamily: "var(--font)", fontSize: "12px", lineHeight: "17px", whiteSpace: "normal", overflowWrap: "anywhere" },
+  ".cm-wrong-line": { backgroundColor: "var(--error-bg)" },
+  ".cm-gutterElement.cm-wrong-number": { color: "var(--error)", fontWeight: "700" },
+  ".cm-problem": { borderLeft: "3px solid var(--error)", backgroundColor: "var(--error-bg)", color: "var(--ink)", padding: "6px 10px", fontFamily: "var(--font)", fontSize: "12px", lineHeight: "17px", whiteSpace: "normal", overflowWrap: "anywhere", boxSizing: "border-box", maxWidth: "calc(100cqw - 56px)" },
   ".cm-problem.warning": { borderLeftColor: "var(--warn)", backgroundColor: "var(--warn-bg)" },
   ".cm-problem b": { color: "var(--error)", marginRight: "6px" },
   ".cm-problem.warning b": { color: "var(--warn)" },
@@ -55,6 +60,58 @@ class Problem extends WidgetType {
     return true;
   }
 }
+
+class WrongNumber extends GutterMarker {
+  override elementClass = "cm-wrong-number";
+}
+
+/** Where a layer is in the text; null where it is not, or its beginning was deleted. */
+type Extent = { from: number; to: number } | null;
+
+const setExtents = StateEffect.define<readonly Extent[]>();
+
+// Layers move with the text as it is edited.
+const extents = StateField.define<readonly Extent[]>({
+  create: () => [],
+  update(value, transaction) {
+    const given = transaction.effects.find((one) => one.is(setExtents));
+    if (given?.is(setExtents)) return given.value;
+    if (!transaction.docChanged || value.length === 0) return value;
+    const changes = trimmed(transaction);
+    return value.map((own) => {
+      const from = own === null ? null : changes.mapPos(own.from, 1, MapMode.TrackAfter);
+      return own === null || from === null ? null : { from, to: Math.max(from, changes.mapPos(own.to, -1)) };
+    });
+  },
+});
+
+// A text that is pasted over another changes only what differs between both.
+function trimmed({ changes, startState }: Transaction): ChangeSet {
+  const found: { from: number; to: number; insert: string }[] = [];
+  changes.iterChanges((fromA, toA, _fromB, _toB, inserted) => {
+    const old = startState.doc.sliceString(fromA, toA);
+    const insert = inserted.toString();
+    const most = Math.min(old.length, insert.length);
+    let before = 0;
+    while (before < most && old[before] === insert[before]) before++;
+    let after = 0;
+    while (after < most - before && old.at(-1 - after) === insert.at(-1 - after)) after++;
+    found.push({ from: fromA + before, to: toA - after, insert: insert.slice(before, insert.length - after) });
+  });
+  return ChangeSet.of(found, startState.doc.length);
+}
+
+const setWrong = StateEffect.define<RangeSet<GutterMarker>>();
+
+const wrongNumbers = StateField.define<RangeSet<GutterMarker>>({
+  create: () => RangeSet.empty,
+  update(value, transaction) {
+    let next = value.map(transaction.changes);
+    for (const one of transaction.effects) if (one.is(setWrong)) next = one.value;
+    return next;
+  },
+  provide: (field) => gutterLineClass.from(field),
+});
 
 const setShown = StateEffect.define<DecorationSet>();
 const setLayer = StateEffect.define<DecorationSet>();
@@ -95,7 +152,7 @@ export class Editor {
 
   set text(text: string) {
     this.quiet = true;
-    this.view.dispatch({ changes: { from: 0, to: this.view.state.doc.length, insert: text }, selection: { anchor: 0 }, effects: [setShown.of(Decoration.none), setLayer.of(Decoration.none)] });
+    this.view.dispatch({ changes: { from: 0, to: this.view.state.doc.length, insert: text }, selection: { anchor: 0 }, effects: [setShown.of(Decoration.none), setWrong.of(RangeSet.empty), setLayer.of(Decoration.none), setExtents.of([])] });
     this.quiet = false;
   }
 
@@ -106,16 +163,49 @@ export class Editor {
     const found: Diagnostic[] = placed.map((mark) => ({ ...range(doc, mark), severity: mark.severity, message: mark.text }));
     const widgets: Range<Decoration>[] = placed.slice(0, 50).map((mark) =>
       Decoration.widget({ widget: new Problem(mark, (one) => this.mend(one)), block: true, side: 1 }).range(doc.line(mark.line).to));
-    this.view.dispatch(setDiagnostics(this.view.state, found), { effects: setShown.of(Decoration.set(widgets, true)) });
+    const wrong = placed.filter((mark) => mark.severity === "error").map((mark) => doc.line(mark.line).from);
+    for (const at of wrong) widgets.push(Decoration.line({ class: "cm-wrong-line" }).range(at));
+    const numbers = RangeSet.of(wrong.map((at) => new WrongNumber().range(at)), true);
+    this.view.dispatch(setDiagnostics(this.view.state, found), { effects: [setShown.of(Decoration.set(widgets, true)), setWrong.of(numbers)] });
   }
 
-  /** Lights the lines of the selected layer; scrolls to them unless the caret moved there. */
-  light(from: number, to: number, scroll: boolean): void {
+  /** Scrolls to a line. */
+  show(line: number): void {
     const { doc } = this.view.state;
+    if (line > 0 && line <= doc.lines) this.view.dispatch({ effects: EditorView.scrollIntoView(doc.line(line).from, { y: "center" }) });
+  }
+
+  /** Keeps where the layers are, by their lines; `blocks`: up to the next one, else one line each. */
+  place(lines: readonly number[], blocks: boolean): void {
+    const { doc } = this.view.state;
+    const sorted = [...new Set(lines)].filter((line) => line > 0).sort((a, b) => a - b);
+    const next = new Map(sorted.map((line, at) => [line, sorted[at + 1] ?? doc.lines + 1]));
+    const found = lines.map((line): Extent => {
+      if (line < 1 || line > doc.lines) return null;
+      let last = blocks ? (next.get(line) ?? line + 1) - 1 : line;
+      while (last > line && BLANK.test(doc.line(last).text)) last--;
+      return { from: doc.line(line).from, to: doc.line(last).to };
+    });
+    this.view.dispatch({ effects: setExtents.of(found) });
+  }
+
+  /** The layer at a line of the text as it is now, or -1. */
+  layerAt(line: number): number {
+    const at = this.view.state.doc.line(Math.min(line, this.view.state.doc.lines));
+    return this.view.state.field(extents).findIndex((own) => own !== null && own.from <= at.to && own.to >= at.from);
+  }
+
+  /** Lights the lines of a layer; scrolls to them unless the caret moved there. */
+  light(layer: number | undefined, scroll: boolean): void {
+    const { doc } = this.view.state;
+    const own = layer === undefined ? null : (this.view.state.field(extents)[layer] ?? null);
     const lines: Range<Decoration>[] = [];
-    for (let line = Math.max(from, 1); line <= Math.min(to, doc.lines) && from > 0; line++) lines.push(Decoration.line({ class: "cm-chosen-line" }).range(doc.line(line).from));
+    if (own !== null) {
+      const last = doc.lineAt(own.to).number;
+      for (let line = doc.lineAt(own.from).number; line <= last; line++) lines.push(Decoration.line({ class: "cm-chosen-line" }).range(doc.line(line).from));
+    }
     const effects: StateEffect<unknown>[] = [setLayer.of(Decoration.set(lines))];
-    if (scroll && from > 0 && from <= doc.lines) effects.push(EditorView.scrollIntoView(doc.line(from).from, { y: "center" }));
+    if (scroll && own !== null) effects.push(EditorView.scrollIntoView(own.from, { y: "center" }));
     this.view.dispatch({ effects });
   }
 
@@ -128,9 +218,9 @@ export class Editor {
   private extensions(): Extension[] {
     return [
       lineNumbers(), history(), lintGutter(), bracketMatching(), closeBrackets(), indentOnInput(), indentUnit.of("  "), highlightSelectionMatches(), search({ top: true }),
-      autocompletion({ override: [completion(() => this.events.words())] }), ...colours, look, decorations(setLayer), decorations(setShown),
+      autocompletion({ override: [completion(() => this.events.words())] }), ...colours, look, extents, wrongNumbers, decorations(setLayer), decorations(setShown),
       keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...searchKeymap, ...completionKeymap, ...lintKeymap, indentWithTab]),
-      EditorView.contentAttributes.of({ "aria-label": "network as text" }),
+      EditorView.contentAttributes.of({ "aria-label": "network as text", tabindex: "0" }),
       EditorView.updateListener.of((update) => {
         if (this.quiet) return;
         if (update.docChanged) this.events.changed(this.text);

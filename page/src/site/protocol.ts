@@ -13,6 +13,8 @@ export interface Request {
   zoo?: string;
   text?: string;
   path?: string;
+  /** Of a network in a document that has several. */
+  number?: number;
   options?: Options;
   form?: string;
   conventions?: string[];
@@ -33,6 +35,8 @@ export interface Answer {
   page?: PageData;
   format?: string;
   lines?: number[];
+  /** Lines of the networks of a document that has several. */
+  starts?: number[];
   marks?: Mark[];
   text?: string;
   names?: [string, string][];

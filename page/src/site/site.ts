@@ -2,8 +2,8 @@
 // network, with a line that says so.
 
 import type { PageData } from "../data";
-import { h } from "../dom";
-import { itemOfLayer } from "../model";
+import { h, icon } from "../dom";
+import { itemOfLayer, type Item } from "../model";
 import type { Pane } from "../store";
 import { EXACT, Store } from "../store";
 import { firstTheme, followTheme } from "../theme";
@@ -11,12 +11,15 @@ import { readAddress, writeAddress, type Address } from "./address";
 import { Bar } from "./bar";
 import { Client, TookTooLong } from "./client";
 import { Editor } from "./editor";
+import { Loading } from "./loading";
 import { panes } from "./panes";
 import type { Answer, Mark, Request } from "./protocol";
 
 const LIMIT = 2000;
 const TYPING = 220;
 const FIRST = "resnet18";
+const EXAMPLES = ["lenet5", "resnet50", "mobilenet_v2"];
+const WARNING = "M8 2 14.5 13.5h-13zM8 6.5v3.2M8 11.8v.01";
 
 export class Site {
   private readonly client = new Client();
@@ -24,17 +27,21 @@ export class Site {
   private readonly editor: Editor;
   private readonly shown = h("div", { class: "shown" });
   private readonly stale = h("div", { class: "stale", role: "status", hidden: true });
-  private readonly starting = h("p", { class: "panel starting" }, "Starting Python, once …");
+  private readonly starting = new Loading();
   private readonly drawn = h("div", { class: "shown" });
   private readonly status = h("div", { class: "status" });
   private readonly heading = h("h2", {}, "");
+  private readonly numbers = h("select", { class: "ctl sm", "aria-label": "network of the document", hidden: true });
   private words: [string, string][] = [];
   private store: Store | null = null;
   private pane: Pane | null = null;
-  private lines: number[] = [];
   /** The zoo network whose calls the editor has, unchanged. */
   private zoo = "";
   private file: File | null = null;
+  /** Of the network in a document that has several; 0 for the first. */
+  private number = 0;
+  /** The line with the error, or 0. */
+  private wrong = 0;
   private asked = 0;
   private timer = 0;
   private moving = false;
@@ -42,16 +49,16 @@ export class Site {
   private pending = false;
 
   constructor(root: HTMLElement) {
-    const top = h("header", { class: "top-bar" });
+    const top = h("header", { class: "top-bar site-bar" });
     const code = h("div", { class: "code" });
-    const edit = h("section", { class: "panel edit", "aria-label": "editor" }, h("div", { class: "bar" }, this.heading), code, this.status);
-    this.shown.append(this.stale, this.starting, this.drawn);
+    const edit = h("section", { class: "panel edit", "aria-label": "editor" }, h("div", { class: "bar" }, this.heading, this.numbers), code, this.status);
+    this.shown.append(this.stale, this.starting.element, this.drawn);
     root.replaceChildren(top, h("main", { class: "site" }, edit, this.shown));
     this.bar = new Bar(top, {
       options: () => void this.refresh(0),
       zoo: (name) => void this.openZoo(name),
       file: (file) => void this.openFile(file),
-      write: (form) => this.client.later({ what: "write", form, ...this.source() }, this.file ?? undefined),
+      write: (form) => this.write(form),
       share: () => this.share(),
       store: () => this.store,
       pane: () => this.pane,
@@ -63,25 +70,23 @@ export class Site {
         this.bar.showZoo("");
         this.later();
       },
-      moved: (line) => this.select(line),
+      moved: (line) => this.caret(line),
       words: () => this.words,
+    });
+    this.numbers.addEventListener("change", () => {
+      this.number = this.numbers.selectedIndex + 1;
+      void this.refresh(0);
     });
     this.dropping(root);
     addEventListener("hashchange", () => void this.follow());
   }
 
   async start(): Promise<void> {
-    const started = performance.now();
-    const tick = setInterval(() => {
-      this.starting.textContent = `Starting Python, ${((performance.now() - started) / 1000).toFixed(0)} s, once …`;
-    }, 500);
-    try {
-      await this.client.ready;
-    } finally {
-      clearInterval(tick);
-    }
+    await this.client.ready.catch((error: unknown) => {
+      this.starting.end();
+      throw error;
+    });
     await this.follow();
-    this.starting.remove();
     for (const what of ["zoo", "notations", "completions"] as const) {
       const names = (await this.client.ask({ what })).names ?? [];
       if (what === "completions") this.words = names;
@@ -96,29 +101,35 @@ export class Site {
 
   private async follow(): Promise<void> {
     let address: Address;
+    let broken = "";
     try {
       address = await readAddress(location.hash);
     } catch (error) {
-      this.complain(blank(`This link cannot be read: ${String(error)}`));
+      broken = error instanceof Error ? error.message : String(error);
       address = await readAddress("");
     }
     this.bar.set(address);
     if (address.text !== "") {
       this.zoo = "";
       this.file = null;
+      this.number = /^[1-9]\d{0,5}$/.test(address.network) ? Number(address.network) : 0;
       this.editor.text = address.text;
       await this.refresh(0, address.convention);
+      this.editor.show(this.wrong);
     } else {
       await this.openZoo(address.zoo || FIRST, address.convention);
     }
     if (address.node !== "") this.reveal(address.node);
+    if (broken !== "") this.notice(`The text of this link cannot be read: ${broken}. This is ${this.zoo}.`);
   }
 
   private async openZoo(name: string, convention = ""): Promise<void> {
+    this.client.stop(LIMIT);
     const answer = await this.client.ask({ what: "builder", zoo: name });
     if (answer.error !== undefined) return this.complain(answer.error);
     this.zoo = name;
     this.file = null;
+    this.number = 0;
     this.bar.showZoo(name);
     this.editor.text = answer.text ?? "";
     await this.refresh(0, convention);
@@ -130,14 +141,16 @@ export class Site {
     this.bar.showZoo("");
     this.bar.set({ input: "", batch: "", dtype: "" });
     this.file = text === null ? file : null;
+    this.number = 0;
     this.editor.text = text ?? `# ${file.name}, ${file.size.toLocaleString("en")} bytes, is read where it lies.\n# Typing here begins another network.\n`;
     await this.refresh(0);
+    this.editor.show(this.wrong);
   }
 
-  private source(): Pick<Request, "zoo" | "text" | "options"> {
+  private source(): Pick<Request, "zoo" | "text" | "number" | "options"> {
     const options = this.bar.options();
     if (this.file !== null) return { options };
-    return this.zoo === "" ? { text: this.editor.text, options } : { zoo: this.zoo, options };
+    return this.zoo === "" ? { text: this.editor.text, number: this.number, options } : { zoo: this.zoo, options };
   }
 
   private later(): void {
@@ -148,7 +161,8 @@ export class Site {
   // One analysis at a time: of what is typed meanwhile, only the last text is analyzed.
   private async typed(): Promise<void> {
     this.pending = true;
-    if (this.running) return this.client.stop(LIMIT);
+    this.client.stop(LIMIT);
+    if (this.running) return;
     this.running = true;
     while (this.pending) {
       this.pending = false;
@@ -160,6 +174,10 @@ export class Site {
   /** Analyzes what the editor has; `limit` in ms is for a text that is being typed. */
   private async refresh(limit: number, wanted = ""): Promise<void> {
     const id = ++this.asked;
+    if (this.zoo === "" && this.file === null && this.editor.text.trim() === "") return this.empty();
+    const batch = this.bar.wrongBatch();
+    if (batch !== "") return this.complain(blank(`batch ${batch}, expected a whole number`));
+    if (limit === 0) this.client.stop(LIMIT);
     const convention = wanted || this.store?.state.convention || EXACT;
     const conventions = [...new Set([EXACT, convention, "fvcore"])];
     const request: Request = { what: "analyze", ...this.source(), conventions };
@@ -170,8 +188,8 @@ export class Site {
     } catch (error) {
       if (id !== this.asked) return;
       if (!(error instanceof TookTooLong)) return this.complain(blank(String(error)));
-      if (limit === 0 || this.pending) return;
-      this.complain(blank("The analysis takes more than 2 s; it goes on while nothing is typed."));
+      if (this.pending) return;
+      this.wait();
       return this.refresh(0, wanted);
     }
     if (id !== this.asked) return;
@@ -198,7 +216,8 @@ export class Site {
   private show(page: PageData, answer: Answer, convention: string): void {
     const before = this.store?.state;
     const store = new Store(page, before?.theme ?? firstTheme());
-    this.lines = answer.lines ?? [];
+    this.editor.place(answer.lines ?? [], answer.format === "caffe");
+    this.list(answer.starts ?? []);
     this.pane?.destroy();
     if (convention in store.report.conventions) store.set({ convention });
     if (before !== undefined) {
@@ -208,27 +227,77 @@ export class Site {
     }
     this.store = store;
     followTheme(store);
+    this.starting.end();
     this.pane = panes(this.drawn, store);
-    this.bar.follow(store);
+    this.bar.follow(store, this.file !== null);
+    document.title = `${store.report.network} · layerscope`;
     this.stale.hidden = true;
+    this.wrong = 0;
     const marks = answer.marks ?? [];
     this.editor.mark(marks);
     this.say(marks, answer.format ?? "");
-    store.on(["selection"], () => this.selected());
+    store.on(["selection"], () => this.light(!this.moving));
     store.on(["selection", "convention"], () => void this.address());
-    this.selected();
+    this.light(!this.moving);
     void this.address();
     document.documentElement.dataset["shown"] = String(this.asked);
   }
 
+  private async write(form: string): Promise<Answer> {
+    const answer = await this.client.later({ what: "write", form, ...this.source() }, this.file ?? undefined);
+    if (answer.error !== undefined) this.notice(`${form} cannot be written: ${answer.error.text}`);
+    return answer;
+  }
+
+  private list(starts: number[]): void {
+    this.numbers.hidden = starts.length === 0;
+    this.numbers.replaceChildren(...starts.map((line, at) => h("option", {}, `${at + 1} of ${starts.length}, line ${line}`)));
+    this.numbers.selectedIndex = Math.max(0, this.number - 1);
+    if (starts.length === 0) this.number = 0;
+  }
+
   private complain(mark: Mark): void {
+    const item = this.layerAt(mark.line);
+    this.wrong = mark.line;
     this.editor.mark([mark]);
     this.say([mark], "");
-    this.stale.hidden = false;
-    const where = mark.line > 0 ? `Line ${mark.line}: ` : "";
+    this.store?.set({ fault: item?.id ?? null });
     const kept = this.store === null ? "" : "Graph and figures are of the last text that could be read. ";
-    this.stale.textContent = `${kept}${where}${mark.text}`;
+    const where = mark.line > 0 ? `Line ${mark.line}: ` : "";
+    const link = item === undefined ? null : h("button", { class: "link", type: "button" }, item.full);
+    link?.addEventListener("click", () => {
+      this.store?.reveal(item?.id ?? "");
+      this.editor.show(mark.line);
+    });
+    this.notice(kept, ...(link === null ? [where, mark.text] : [link, ` has the error, at line ${mark.line}.`]));
+    this.light(false);
+    if (this.zoo !== "" || this.editor.text !== "") void this.address();
     document.documentElement.dataset["shown"] = String(this.asked);
+  }
+
+  private empty(): void {
+    this.editor.mark([]);
+    this.say([], "");
+    const links = EXAMPLES.map((name) => {
+      const link = h("button", { class: "link", type: "button" }, name);
+      link.addEventListener("click", () => void this.openZoo(name));
+      return link;
+    });
+    const [first = "", second = "", third = ""] = links;
+    this.notice("There is no text. Type or paste a network, drop a file, or begin with ", first, ", ", second, " or ", third, ".");
+    document.documentElement.dataset["shown"] = String(this.asked);
+  }
+
+  /** A long analysis goes on, and ends when something is typed. */
+  private wait(): void {
+    this.notice(this.store === null ? "" : "Graph and figures are of the last text. ", "The analysis takes more than 2 s; it goes on while nothing is typed.");
+    document.documentElement.dataset["waiting"] = String(this.asked);
+  }
+
+  private notice(...children: (Node | string)[]): void {
+    this.starting.end();
+    this.stale.hidden = false;
+    this.stale.replaceChildren(icon(WARNING, 15), h("span", {}, ...children));
   }
 
   private say(marks: Mark[], format: string): void {
@@ -243,26 +312,21 @@ export class Site {
 
   // -- selection
 
-  private select(line: number): void {
-    if (this.store === null || this.moving) return;
-    let best = -1;
-    this.lines.forEach((own, layer) => {
-      if (own > 0 && own <= line && (best < 0 || own > (this.lines[best] ?? 0))) best = layer;
-    });
-    const item = best < 0 ? undefined : itemOfLayer(this.store.model, best);
-    if (item === undefined || item.id === this.store.state.selection) return;
+  private layerAt(line: number): Item | undefined {
+    const layer = this.store === null || line < 1 ? -1 : this.editor.layerAt(line);
+    return layer < 0 || this.store === null ? undefined : itemOfLayer(this.store.model, layer);
+  }
+
+  private caret(line: number): void {
+    const item = this.moving ? undefined : this.layerAt(line);
+    if (item === undefined || item.id === this.store?.state.selection) return;
     this.moving = true;
-    this.store.reveal(item.id);
+    this.store?.reveal(item.id);
     this.moving = false;
   }
 
-  private selected(): void {
-    const item = this.store?.item(this.store.state.selection);
-    const layer = item?.layers[0];
-    const from = layer === undefined ? 0 : (this.lines[layer] ?? 0);
-    const next = Math.min(...this.lines.filter((line) => line > from), this.editor.view.state.doc.lines + 1);
-    const builder = this.editor.view.state.doc.lines >= from && from > 0 && /^\s*[\w, ]+ = \w+\(/.test(this.editor.view.state.doc.line(from).text);
-    this.editor.light(from, item?.kind === "layer" ? (builder ? from : next - 1) : from, !this.moving);
+  private light(scroll: boolean): void {
+    this.editor.light(this.store?.item(this.store.state.selection)?.layers[0], scroll);
   }
 
   private reveal(name: string): void {
@@ -280,11 +344,11 @@ export class Site {
     const node = this.store?.item(this.store.state.selection)?.full ?? "";
     const convention = this.store?.state.convention ?? EXACT;
     const text = this.zoo === "" && this.file === null ? this.editor.text : "";
-    return { zoo: this.zoo, text, input, batch: batch ? String(batch) : "", dtype, convention: convention === EXACT ? "" : convention, node };
+    return { zoo: this.zoo, text, network: this.number > 1 ? String(this.number) : "", input, batch: batch ? String(batch) : "", dtype, convention: convention === EXACT ? "" : convention, node };
   }
 
   private async address(): Promise<void> {
-    if (this.file !== null) return;
+    if (this.file !== null) return history.replaceState(null, "", location.pathname + location.search);
     history.replaceState(null, "", await writeAddress(this.current()));
   }
 
