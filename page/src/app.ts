@@ -11,6 +11,7 @@ import { graphPane } from "./graph";
 import { header } from "./header";
 import { hoverCard } from "./hovercard";
 import { pageKeys } from "./keys";
+import { cacheByLayer, whatFits } from "./language";
 import { memory } from "./memory";
 import { refusedNotice } from "./states";
 import type { Pane, Store } from "./store";
@@ -29,6 +30,8 @@ export function app(root: HTMLElement, store: Store): Pane {
   const table = h("section", { class: "panel table", "aria-label": "table" });
   const differences = h("section", { class: "panel table", "aria-label": "differences" });
   const memories = h("section", { class: "panel ch", "aria-label": "memory" });
+  const caches = h("section", { class: "panel ch", "aria-label": "cache by layer" });
+  const fits = h("section", { class: "panel ch", "aria-label": "what fits" });
   const found = h("section", { class: "panel ch", "aria-label": "findings" });
   const field = h("section", { class: "panel ch", "aria-label": "receptive field" });
   const roofline = h("section", { class: "panel ch", "aria-label": "roofline" });
@@ -37,7 +40,7 @@ export function app(root: HTMLElement, store: Store): Pane {
   const times = h("section", { class: "panel ch", "aria-label": "time" });
   const foot = h("footer", { class: "foot" });
   const card = h("div", { class: "hc", role: "tooltip" });
-  const main = h("div", { class: "main" }, summary, differences, table, h("div", { class: "row" }, memories, found), h("div", { class: "row" }, roofline, field), h("div", { class: "row even" }, costs, params), times, foot);
+  const main = h("div", { class: "main" }, summary, differences, table, caches, fits, h("div", { class: "row" }, memories, found), h("div", { class: "row" }, roofline, field), h("div", { class: "row even" }, costs, params), times, foot);
   const refused = refusedNotice(store.data);
   root.replaceChildren(top, h("main", { class: "page" }, ...(refused === null ? [] : [refused]), graph, main), card);
   let drawn: Pane | null = null;
@@ -49,7 +52,7 @@ export function app(root: HTMLElement, store: Store): Pane {
     chart(params, store, "params", { heading: "Parameters by layer" }),
     chart(times, store, "time", { heading: "Time" }),
   ];
-  panes.push(drawn, memory(memories, store), findings(found, store), receptiveField(field, store), ...charts, footer(foot, store), hoverCard(card, store));
+  panes.push(drawn, cacheByLayer(caches, store), whatFits(fits, store), memory(memories, store), findings(found, store), receptiveField(field, store), ...charts, footer(foot, store), hoverCard(card, store));
   const end = pageKeys(store);
   return {
     destroy: () => {

@@ -159,6 +159,7 @@ export interface Report {
   machine?: Record<string, unknown> | null;
   cards?: Card[];
   exports?: Record<string, string>;
+  use?: Use | null;
   stamp: Record<string, unknown> & { text: string; convention?: string };
   coverage: {
     known: number;
@@ -168,6 +169,47 @@ export interface Report {
     estimated?: number;
     text?: string;
   };
+}
+
+/** What one layer of a language model caches. */
+export interface CacheLayer {
+  kind: string;
+  bytes: number;
+  text: string;
+}
+
+/** Layers that cache as much as each other; all figures are texts. */
+export interface CacheKind {
+  layers: string;
+  kind: string;
+  cells: string;
+  keys: string;
+  values: string;
+  state: string;
+  each: string;
+  all: string;
+}
+
+export interface FitRow {
+  batch: string;
+  tokens: string;
+  /** Weights, cache, activations, workspace. */
+  uses: string[];
+  total: string;
+}
+
+/** A language model in use. */
+export interface Use {
+  cache: string;
+  layers: CacheLayer[];
+  /** The most that one layer caches. */
+  most: string;
+  kinds: CacheKind[];
+  notes: string[];
+  memory: string;
+  /** "" where no memory is given to fit in. */
+  fits: string;
+  contexts: FitRow[];
 }
 
 export interface Refused {

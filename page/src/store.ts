@@ -65,6 +65,8 @@ export interface State {
   direction: "down" | "right";
   /** Step of the execution that the memory chart points at, or null. */
   step: number | null;
+  /** Id of the layer with the error, while the text of the network cannot be read. */
+  fault: string | null;
 }
 
 export type Key = keyof State;
@@ -100,7 +102,7 @@ export class Store {
     this.state = {
       report: first, comparison: null, selection: null, hover: null, open: new Set(),
       heat: OPS, convention: this.ownConvention(), query: "", sort: null, flat: false,
-      columns: null, theme, direction: "down", step: null,
+      columns: null, theme, direction: "down", step: null, fault: null,
     };
   }
 
@@ -249,12 +251,12 @@ export class Store {
   private derive(changed: Set<Key>): void {
     if (changed.has("report")) {
       this.model = this.modelOf(this.state.report);
-      this.state = { ...this.state, selection: null, hover: null, open: new Set(), step: null };
+      this.state = { ...this.state, selection: null, hover: null, open: new Set(), step: null, fault: null };
       if (!(this.state.convention in (this.report.conventions ?? {}))) {
         this.state.convention = this.ownConvention();
       }
       if (this.column(this.state.heat) === undefined) this.state.heat = OPS;
-      for (const key of ["selection", "hover", "open", "step", "convention", "heat"] as const) changed.add(key);
+      for (const key of ["selection", "hover", "open", "step", "fault", "convention", "heat"] as const) changed.add(key);
     }
     if (changed.has("report") || changed.has("convention") || changed.has("heat")) this.heatScale = null;
     const pair = this.comparison;

@@ -44,6 +44,20 @@ export function followTheme(store: Themed): void {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => {
     if (kept() === null) store.set({ theme: event.matches ? "dark" : "light" });
   });
+  printLight(store);
+}
+
+/** Paper is white: a dark page is printed in light colours, charts and graph included. */
+function printLight(store: Themed): void {
+  let shown: State["theme"] | null = null;
+  addEventListener("beforeprint", () => {
+    shown ??= store.state.theme;
+    store.set({ theme: "light" });
+  });
+  addEventListener("afterprint", () => {
+    if (shown !== null) store.set({ theme: shown });
+    shown = null;
+  });
 }
 
 export function chooseTheme(store: Themed, theme: State["theme"]): void {

@@ -68,6 +68,19 @@ describe("paper", () => {
     assert.equal(await page.getAttribute("svg.gx", "viewBox"), null);
     await page.done();
   });
+
+  it("has the charts of a dark page in light colours, and the page stays dark", async () => {
+    const page = await open(browser, report("resnet50"), { theme: "dark" });
+    const colours = () => page.evaluate(() => [...document.querySelectorAll(".vega svg .role-axis-label text")].map((text) => text.getAttribute("fill")));
+    await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+    const printed = new Set(await colours());
+    await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+    const shown = new Set(await colours());
+    assert.equal(await page.getAttribute("html", "data-theme"), "dark");
+    assert.ok(printed.size > 0 && shown.size > 0);
+    assert.deepEqual([...printed].filter((colour) => shown.has(colour)), []);
+    await page.done();
+  });
 });
 
 describe("a finger", () => {

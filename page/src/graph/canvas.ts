@@ -3,7 +3,7 @@
 import { h } from "../dom";
 import { DETAIL, DIM, NAMES, NO_MARKS, type Drawing, type Marks, type View } from "./drawing";
 import { edgeShapes, type Look } from "./look";
-import { markRects } from "./marking";
+import { markShapes } from "./marking";
 import type { Scene, SceneBox, SceneEdge } from "./scene";
 import { FONT, LARGE, type Shape, type Token } from "./shapes";
 
@@ -86,7 +86,7 @@ export class CanvasDrawing implements Drawing {
     }));
     for (const own of scene.boxes) if (own.box.kind !== "frame" && inView(own)) this.box(own);
     g.globalAlpha = 1;
-    for (const shape of markRects(scene, this.marks)) this.shape(shape);
+    for (const shape of markShapes(scene, this.marks)) this.shape(shape);
   }
 
   private edges(edges: SceneEdge[]): void {

@@ -16,6 +16,8 @@ export interface Marks {
   /** Boxes that read what the selected or hovered one writes. */
   users: ReadonlySet<string>;
   edges: ReadonlySet<string>;
+  /** The box of the layer with the error of a text that is being edited. */
+  fault: string | null;
   /** Boxes that match the search, or null without a search. */
   lit: ReadonlySet<string> | null;
 }
@@ -35,4 +37,4 @@ export const DETAIL = 0.6;
 export const NAMES = 0.35;
 export const DIM = 0.32;
 
-export const NO_MARKS: Marks = { selected: null, hovered: null, users: new Set(), edges: new Set(), lit: null };
+export const NO_MARKS: Marks = { selected: null, hovered: null, users: new Set(), edges: new Set(), fault: null, lit: null };

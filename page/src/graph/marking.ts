@@ -4,7 +4,7 @@ import type { Marks } from "./drawing";
 import { shownPart, type Visible } from "./levels";
 import type { Part, Parts } from "./parts";
 import { HANG, HEADER, hangRows, ROW, type Scene, type SceneBox } from "./scene";
-import { rect, type Rect } from "./shapes";
+import { path, rect, type Shape } from "./shapes";
 
 /** Where a box or a cell of it is: the header only, for an open module. */
 export function spotOf(scene: Scene, id: string): { x: number; y: number; w: number; h: number; own: SceneBox } | null {
@@ -58,8 +58,8 @@ export function hitEdge(scene: Scene, x: number, y: number, reach: number): stri
   return found;
 }
 
-export function markRects(scene: Scene, marks: Marks): Rect[] {
-  const rects: Rect[] = [];
+export function markShapes(scene: Scene, marks: Marks): Shape[] {
+  const rects: Shape[] = [];
   const ring = (id: string | null, width: number, out: number, box = false): void => {
     const spot = id === null ? null : spotOf(scene, id);
     if (spot === null) return;
@@ -71,7 +71,18 @@ export function markRects(scene: Scene, marks: Marks): Rect[] {
   for (const id of marks.users) ring(id, 1.25, 2.5, true);
   if (marks.hovered !== marks.selected) ring(marks.hovered, 1.25, 0.6);
   ring(marks.selected, 2.25, 0.6);
+  const fault = marks.fault === null ? null : spotOf(scene, marks.fault);
+  if (fault !== null) rects.push(...badge(fault.x + fault.w, fault.y));
   return rects;
+}
+
+// A red disc with an exclamation mark, around a point.
+function badge(x: number, y: number): Shape[] {
+  return [
+    rect(x - 7.5, y - 7.5, 15, 15, 7.5, "error", "surface", 1.5),
+    path(`M${x} ${y - 3.6}v4`, "surface", 1.8),
+    rect(x - 0.95, y + 2, 1.9, 1.9, 0.95, "surface"),
+  ];
 }
 
 /** Edges of tensors that a part writes or reads, and the visible parts that read what it writes. */

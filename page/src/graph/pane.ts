@@ -96,7 +96,7 @@ export class GraphPane implements Pane {
 
   private listen(): void {
     const { store, ends } = this;
-    ends.push(store.on(["report", "open", "heat", "convention", "comparison", "direction", "theme", "selection", "hover", "query"], (changed) => {
+    ends.push(store.on(["report", "open", "heat", "convention", "comparison", "direction", "theme", "selection", "hover", "query", "fault"], (changed) => {
       if (changed.has("report")) {
         this.parts = buildParts(store.model);
         this.start();
@@ -106,6 +106,7 @@ export class GraphPane implements Pane {
       if (changed.has("open") || changed.has("direction")) this.lay();
       else if (changed.has("heat") || changed.has("convention") || changed.has("comparison") || changed.has("theme")) this.redraw();
       if (changed.has("heat") || changed.has("convention") || changed.has("direction")) this.bar.update();
+      if (changed.has("fault")) this.twin.fill(this.visible.root, (part) => this.described(part));
       if (changed.has("selection")) this.selected();
       this.mark();
     }));
@@ -215,13 +216,14 @@ export class GraphPane implements Pane {
     const { store } = this;
     const column = store.inConvention(store.state.heat);
     const heat = part.item === null ? "" : store.text(part.item, column);
-    return [part.type, heat === "" ? "" : `${store.title(column)} ${heat}`].filter((word) => word !== "").join(", ");
+    const fault = store.state.fault !== null && part.id === store.state.fault ? "has the error" : "";
+    return [part.type, heat === "" ? "" : `${store.title(column)} ${heat}`, fault].filter((word) => word !== "").join(", ");
   }
 
   private mark(): void {
     const { store, scene, parts, visible } = this;
     if (scene === null) return;
-    const { selection, hover } = store.state;
+    const { selection, hover, fault } = store.state;
     const shown = (id: string | null | undefined): string | null => {
       if (!id) return null;
       if (scene.byId.has(id) || scene.cells.has(id)) return id;
@@ -243,7 +245,7 @@ export class GraphPane implements Pane {
       for (const id of over.ends.slice(1)) users.add(id);
     }
     const marks: Marks = {
-      selected: shown(selection), hovered: shown(hover?.id), users, edges,
+      selected: shown(selection), hovered: shown(hover?.id), users, edges, fault: shown(fault),
       lit: store.matches === null ? null : litBoxes(parts, visible, store.matches),
     };
     this.drawing.mark(marks);

@@ -3,7 +3,7 @@
 import { s } from "../dom";
 import { DETAIL, DIM, NAMES, NO_MARKS, type Drawing, type Marks, type View } from "./drawing";
 import { edgeShapes, type Look } from "./look";
-import { markRects } from "./marking";
+import { markShapes } from "./marking";
 import type { Scene, SceneEdge } from "./scene";
 import type { Shape, Token } from "./shapes";
 
@@ -163,6 +163,6 @@ export class SvgDrawing implements Drawing {
   }
 
   private ring(): void {
-    if (this.scene !== null) this.rings.replaceChildren(...markRects(this.scene, this.marks).map((shape) => element(shape)));
+    if (this.scene !== null) this.rings.replaceChildren(...markShapes(this.scene, this.marks).map((shape) => element(shape)));
   }
 }

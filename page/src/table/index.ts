@@ -86,7 +86,7 @@ export class Table implements Pane {
         if (changed.has("sort")) this.drawHead();
       }),
       store.on(["selection"], () => this.showSelection()),
-      store.on(["hover"], () => this.mark()),
+      store.on(["hover", "fault"], () => this.mark()),
     );
     const observer = new ResizeObserver(() => this.layout());
     observer.observe(this.scroll);
@@ -179,10 +179,11 @@ export class Table implements Pane {
     };
     const selected = shown(store.state.selection);
     const hovered = shown(store.state.hover?.id);
+    const wrong = shown(store.state.fault);
     let active = "";
     for (const row of this.rows.pool) {
       if (row.item === null) continue;
-      row.mark(row.item === selected, row.item === hovered);
+      row.mark(row.item === selected, row.item === hovered, row.item === wrong);
       if (row.item === selected) active = row.element.id;
     }
     if (active === "") this.scroll.removeAttribute("aria-activedescendant");

@@ -161,12 +161,15 @@ export class RowView {
     for (const cell of this.cells) cell.bind(item, look);
   }
 
-  mark(selected: boolean, hovered: boolean): void {
-    const marks = `${selected} ${hovered}`;
+  mark(selected: boolean, hovered: boolean, wrong: boolean): void {
+    const marks = `${selected} ${hovered} ${wrong}`;
     if (marks === this.marks) return;
     this.marks = marks;
     this.element.classList.toggle("sel", selected);
     this.element.classList.toggle("hov", hovered);
+    this.element.classList.toggle("wrong", wrong);
+    if (wrong) this.cells[0]?.element.setAttribute("aria-invalid", "true");
+    else this.cells[0]?.element.removeAttribute("aria-invalid");
     this.element.setAttribute("aria-selected", String(selected));
   }
 

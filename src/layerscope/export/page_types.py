@@ -165,6 +165,49 @@ class PageComparison(Struct):
     matches: list[PageMatch]
 
 
+class PageCacheLayer(Struct):
+    """What one layer of a decoder caches."""
+
+    kind: str
+    bytes: int  # of all sequences
+    text: str
+
+
+class PageCacheKind(Struct):
+    """Layers that cache as much as each other."""
+
+    layers: str  # numbers, such as 0–4, 6–10
+    kind: str
+    cells: str
+    keys: str
+    values: str
+    state: str
+    each: str
+    all: str
+
+
+class PageFitRow(Struct):
+    """The longest context at a batch size, and its bytes by use."""
+
+    batch: str
+    tokens: str
+    uses: list[str]  # weights, cache, activations, workspace
+    total: str
+
+
+class PageUse(Struct):
+    """A language model in use: its cache by layer, its memory, and what fits."""
+
+    cache: str  # one sentence
+    layers: list[PageCacheLayer]
+    most: str  # of one layer
+    kinds: list[PageCacheKind]
+    notes: list[str]
+    memory: str
+    fits: str  # "" without --fit
+    contexts: list[PageFitRow]
+
+
 class PageReport(Struct, tag_field="kind", tag="report"):
     """One network of the page."""
 
@@ -188,6 +231,7 @@ class PageReport(Struct, tag_field="kind", tag="report"):
     facts: list[tuple[str, str]]  # for the head of the page: a label or "", and a text
     exports: dict[str, str]  # the table as csv, markdown and latex; none of a large network
     machine: PageMachine | None = None
+    use: PageUse | None = None  # of a language model
 
 
 class PageRefused(Struct, tag_field="kind", tag="refused"):
