@@ -26,6 +26,10 @@ from layerscope.documents.types import Cell
 from layerscope.notations import NOTATIONS, write
 from layerscope.sheets.sheet import Sheet
 from tests.auditing.witness import Table, contradicts
+from tests.auditing.witness_boda import FIGURES as BODA
+from tests.auditing.witness_boda import boda_contradicts
+from tests.auditing.witness_dag import dag_contradicts
+from tests.auditing.witness_dag import figures as dag_figures
 from tests.auditing.witness_stat import ops_of, stat_contradicts
 from tests.auditing.witness_trees import RELATIONS, tree_contradicts
 
@@ -40,7 +44,7 @@ WRITTEN = (
     "matconvnet", "matconvnet.csv", "matconvnet.latex", "matconvnet.dilation", "netscope",
     "netscope.folded", "backbone", "cs231n", "cs231n.md", "layersheet", "torchsummary", "keras",
     "keras.box", "darknet", "darknet.2018", "darknet.2019", "torchinfo", "torchstat", "fvcore",
-    "ptflops",
+    "ptflops", "boda", "matconvnet.dag", "matconvnet.dag.csv", "matconvnet.dag.latex",
 )  # fmt: skip
 NAMES = ("index", "name", "type", "connected", "trainable")  # no figures
 NAMED = 99  # per cent of the changes with a witness, at least, in a thousand
@@ -52,6 +56,13 @@ PTFLOPS = (
     ("arguments", r"(?:in_features|out_features)=(\d+)|MACs, (\d+), \d+, k"),
     ("arguments", r"kernel_size=\((\d+)"),
 )  # fmt: skip
+
+PATTERNS = {"ptflops": PTFLOPS, "boda": BODA}
+# notations that are not changed here, and why
+UNCHANGED = {
+    "module": "no figure of it follows from another",
+    "matconvnet.dag.dot": "a drawing, which is no table",
+}  # fmt: skip
 
 
 class Change(Struct, frozen=True):
@@ -89,12 +100,12 @@ def test_what_we_write_has_no_findings(name: str, notation: str) -> None:
 
 def figures_of(text: str, notation: str) -> list[tuple[int, int, str, Cell, str]]:
     """Cells with figures: number of the table, row and its label, the cell and its heading."""
-    if notation == "ptflops":
+    if notation in PATTERNS:
         lines = enumerate(text.splitlines(), 1)
         found = [
             (number, heading, match)
             for number, line in lines
-            for heading, pattern in PTFLOPS
+            for heading, pattern in PATTERNS[notation]
             for match in re.finditer(pattern, line)
         ]
         groups = [
@@ -103,6 +114,11 @@ def figures_of(text: str, notation: str) -> list[tuple[int, int, str, Cell, str]
         return [
             (0, 0, "", Cell(match[group], number, match.start(group) + 1), heading)
             for number, heading, match, group in groups
+        ]
+    if notation.startswith("matconvnet.dag"):
+        given = dag_figures(text)
+        return [
+            (0, 0, name, cell, title) for name, title, cell in given if re.search(r"\d", cell.text)
         ]
     return [
         (number, row.at, row.label, cell, heading.text)
@@ -149,6 +165,10 @@ def has_witness(change: Change, name: str, notation: str) -> bool:
     if notation == "torchstat":
         text = document(name, notation)
         return stat_contradicts(text, change.text, network_ops(name), name in CHAINS)
+    if notation.startswith("matconvnet.dag"):
+        return dag_contradicts(document(name, notation), change.text)
+    if notation == "boda":
+        return boda_contradicts(document(name, notation), change.text)
     _, right = right_table(name, notation, change.table)
     last = notation.startswith(("keras", "darknet"))
     sheets = sheets_of(change.text)
@@ -192,6 +212,10 @@ def test_a_changed_digit_is_found(notation: str) -> None:
     found, missed = judged(notation, SAMPLE, random.Random(3))
     assert found.total() - found["no witness"] > SAMPLE // 10
     assert len(missed) <= 1, missed
+
+
+def test_every_notation_is_changed_or_has_a_reason() -> None:
+    assert sorted((*WRITTEN, *UNCHANGED)) == sorted(NOTATIONS)
 
 
 def named_share(verdicts: Counter[str]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
@@ -247,7 +248,7 @@ def test_csv_cells_are_the_names_or_texts(names: tuple[str, str, str], skip: boo
     assert len(rows) == 5
     assert {len(row) for row in rows} == {5}
     for cell in (cell for row in rows for cell in row):
-        assert not cell.startswith(("=", "+", "@")) or NUMBERS.fullmatch(cell)
+        assert not cell.startswith(("=", "+", "@")) or re.fullmatch(NUMBERS, cell)
     if skip:
         assert [cell.removeprefix("'") for cell in rows[0][1:4]] == [
             visible(name).removeprefix("'") for name in names

@@ -10,6 +10,7 @@ from math import prod
 from msgspec import Struct
 from msgspec.structs import replace
 
+from layerscope.auditing.boda_repair import repaired
 from layerscope.auditing.findings import AuditedColumn, AuditedTable, Finding
 from layerscope.documents.figures import Figure, read
 
@@ -37,6 +38,7 @@ PROFILE = re.compile(
 )
 MILLI = re.compile(r"([\d.]+)m(?:F/B|F|B)")
 WIDEST = 1_000
+DEPTH = " channels"
 
 
 class _BodaLayer(Struct):
@@ -118,6 +120,29 @@ class _Audit:
 
 def audit_boda(lines: Sequence[str], table: int) -> tuple[AuditedTable, list[Finding]] | None:
     """The audit of the profile in a text; None if there is none."""
+    found = _audited(lines, table)
+    if found is None:
+        return None
+
+    def check(given: Sequence[str]) -> list[Finding]:
+        again = _audited(given, table)
+        return [] if again is None else again[1]
+
+    own = list(lines_of(lines))
+    numbers = {line: n for n, line in enumerate(own, 1)}
+    given = [replace(finding, line=numbers[finding.line]) for finding in found[1]]
+    named = repaired([lines[line - 1] for line in own], given, check, own)
+    return found[0], [_located(finding, own[finding.line - 1]) for finding in named]
+
+
+def _located(finding: Finding, line: int) -> Finding:
+    """A finding at its line in the document; the input is as suspect as the depth of filters."""
+    both = finding.column == "filts" and finding.reason.endswith(DEPTH)
+    also = (f"input in line {line}",) if both else finding.also
+    return replace(finding, line=line, also=also)
+
+
+def _audited(lines: Sequence[str], table: int) -> tuple[AuditedTable, list[Finding]] | None:
     audit = _Audit(table)
     first = 0
     for number, line in enumerate(lines, 1):
@@ -153,7 +178,7 @@ def _sizes(audit: _Audit, match: re.Match[str], line: int) -> None:
         why = f"{match[part]} elements of {BYTES} bytes"
         audit.check((line, name, part), match[f"{part}_bytes"], exact, exact, why)
     if depth and dims["input"][1] % depth:
-        _differs(audit, line, name, ("filts", match["filts"]), f"{dims['input'][1]} channels")
+        _differs(audit, line, name, ("filts", match["filts"]), f"{dims['input'][1]}{DEPTH}")
     audit.layers[name] = _BodaLayer(
         counts["input"], counts["filts"], counts["out"], max(filters, 1),
         max(dims["input"][1], 1), prod(window), line, dims["out"][1], match["out"],

@@ -9,7 +9,7 @@ from fractions import Fraction
 from layerscope.auditing.blame import blamed
 from layerscope.auditing.conventions import ColumnConvention
 from layerscope.auditing.equations import Equation, Suspect
-from layerscope.auditing.figure_equations import text_of
+from layerscope.auditing.figure_equations import text_of, tied_layer
 from layerscope.auditing.findings import AuditedColumn, AuditedTable, Finding, FindingKind
 from layerscope.auditing.state import SUMMED, Checked, Key, checked_sheet, counts_of
 from layerscope.auditing.totals import TotalCheck, check_plain_total, check_total
@@ -109,7 +109,7 @@ def _figures(checked: Checked, broken: Sequence[Suspect]) -> Iterator[Finding]:
         own = equation.target == suspect.parts[0]
         kind, reason = _kind(checked, claim, equation) if own else ("figure", equation.reason)
         also = tuple(
-            f"{_heading(checked, c)} in line {checked.sheet.rows[r].line}"
+            f"{_heading(checked, c)} in line {checked.sheet.rows[r].cells[c].line}"
             for r, c, _ in suspect.parts[1:]
         )
         expected = _expected(checked, suspect, claim) or (equation.expected if own else "")
@@ -204,6 +204,7 @@ def _format(checked: Checked, claim: Claim, expected: str, reason: str) -> Findi
 
 def _missing(checked: Checked) -> Iterator[Finding]:
     """Cells that are empty where those of their kind are filled."""
+    tied = tied_layer(checked.layers)
     for (meaning, heading), claims in checked.columns.items():
         if not heading or (meaning, heading) not in checked.conventions:
             continue
@@ -216,7 +217,8 @@ def _missing(checked: Checked) -> Iterator[Finding]:
             if len(filled) * 100 < USUALLY_FILLED * len(rows) or len(filled) < 2:
                 continue
             for row in blank:
-                yield _blank(checked, by_row[row])
+                if layers[row] is not tied:
+                    yield _blank(checked, by_row[row])
 
 
 def _blank(checked: Checked, claim: Claim) -> Finding:

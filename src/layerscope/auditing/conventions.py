@@ -56,13 +56,19 @@ class ColumnConvention(Struct, frozen=True):
         found = rule.count(layer) if rule else None
         if found is None:
             return None
-        return Fraction(found) * self.factor * self.batch / self.heading.scale
+        return self.scaled(found)
+
+    def scaled(self, count: int | Fraction) -> Fraction:
+        """A count of elements in the unit of the heading."""
+        return Fraction(count) * self.factor * self.batch / self.heading.scale
 
     def explains(self, figure: Figure, number: Fraction) -> bool:
         """Whether a figure is how this convention prints a number."""
         if self.written < FEW and figure.power:
             return any(
-                figure.stands_for(number, base, how) for base in (1000, 1024) for how in RULES[:2]
+                figure.stands_for(number, base, how)
+                for base in (1000, 1024)
+                for how in {*RULES[:2], self.rounding}
             )
         return figure.stands_for(number, self.base, self.rounding)
 

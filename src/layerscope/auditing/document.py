@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from layerscope.auditing.boda import audit_boda, lines_of
 from layerscope.auditing.check import audit_sheet
+from layerscope.auditing.dagnn import audit_dag
 from layerscope.auditing.findings import Audit, AuditedTable, Finding
 from layerscope.auditing.fvcore import audit_fvcore, is_fvcore
 from layerscope.auditing.ptflops import audit_ptflops
@@ -59,6 +60,8 @@ def audit_text(
     used = set(lines_of(lines)) if profile is not None else set()
     if profile is None and (printed := audit_ptflops(lines, 1)) is not None:
         profile, title, used = printed[:2], "ptflops' print", printed[2]
+    if profile is None and (network := audit_dag(lines)) is not None:
+        profile, title, used = network[:2], "DagNN", network[2]
     left = ["" if number in used else line for number, line in enumerate(lines, 1)]
     sheets = [each for each in tables_of("\n".join(left)) if is_sheet(each)]
     count = len(sheets) + (profile is not None)

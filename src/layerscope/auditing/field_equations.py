@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 
 from msgspec import Struct
 
 from layerscope.auditing.equations import Equation
+from layerscope.documents.figures import Figure
 from layerscope.documents.headings import Meaning
-from layerscope.sheets.kinds import SAME_SHAPE
+from layerscope.sheets.kinds import POOLS, SAME_SHAPE
+from layerscope.sheets.shapes import steps
 from layerscope.sheets.sheet import WHOLE, Claim
-from layerscope.sheets.structure import CellPart, Cells, RowLayer
+from layerscope.sheets.structure import CellPart, Cells, RowLayer, SizeFact
 from layerscope.sheets.windows import span_of
 
 JUMP_BITS = 64
+KERNELS = 64  # of pools that print none are smaller
+JOINS = ("concat", "add")
+OTHER_WINDOWS = ("unknown", "flatten", "embedding")
+ROUNDED = 1000  # parts of a figure with an exponent
+SHOWN = 3  # joins from which on a rule for them is believed
 Columns = Mapping[tuple[Meaning, str], Sequence[Claim]]
 
 
@@ -25,6 +33,13 @@ class _FieldColumns(Struct, frozen=True):
     jump: dict[int, Claim]
     offset: dict[int, Claim]
     strides: dict[int, int | None]  # jump before each row, from the strides above it
+    whole: int | None  # size of the network's input, beyond which a field need not grow
+    phases: dict[int, Fraction]  # rows below an upsampling, and the largest jump above them
+
+    def of(self, row: int) -> tuple[Fraction, Fraction | None] | None:
+        """Size and jump of a row."""
+        size, jump = (_value(column.get(row)) for column in (self.size, self.jump))
+        return None if size is None else (size, jump)
 
 
 def field_equations(columns: Columns, layers: Sequence[RowLayer]) -> list[Equation]:
@@ -32,11 +47,12 @@ def field_equations(columns: Columns, layers: Sequence[RowLayer]) -> list[Equati
     size, jump, offset = (_by_row(columns, name) for name in ("field", "jump", "offset"))
     if not (size or jump or offset):
         return []
-    field = _FieldColumns(size, jump, offset, _strides(layers))
+    field = _FieldColumns(size, jump, offset, _strides(layers), _whole(layers), {})
+    field.phases.update(_phases(layers, field))
     by_row: dict[int, list[Equation]] = {}  # of the outputs of rows
     inputs: list[Equation] = []
     for number, layer in enumerate(layers):
-        if layer.kind in ("concat", "add", "input") or (number and layer.before is None):
+        if layer.kind in (*JOINS, "input") or (number and layer.before is None):
             continue  # of several rows, or of one that is left open
         by_row[layer.row.at] = list(_of_row(layer, field, layer))
         before = layer.before
@@ -44,26 +60,87 @@ def field_equations(columns: Columns, layers: Sequence[RowLayer]) -> list[Equati
             inputs += _of_row(layer, field, before)
         elif (first := _starts(layer, field)) is not None:
             inputs.append(first)
-    outputs = list(_without_other_windows(by_row, layers))
-    return inputs if _right(inputs) > _right(outputs) + 1 else outputs
+    outputs = list(_without_other_windows(by_row, layers, field))
+    if _right(inputs) > _right(outputs) + 1:
+        return inputs
+    return [*outputs, *_joins(layers, size), *_joins(layers, jump)]
+
+
+def _whole(layers: Sequence[RowLayer]) -> int | None:
+    """The height of the network's input."""
+    inputs = [layer.get("hout") for layer in layers if layer.kind == "input"]
+    return next((size[0] for size in inputs if size), None)
+
+
+def _phases(layers: Sequence[RowLayer], field: _FieldColumns) -> Iterator[tuple[int, Fraction]]:
+    """Rows from an upsampling on, where fields have several sizes, and the largest jumps."""
+    largest, is_below = Fraction(1), False
+    for layer in layers:
+        jump = _value(field.jump.get(layer.row.at)) or Fraction(field.strides[layer.row.at] or 1)
+        largest = max(largest, jump)
+        is_below = is_below or layer.kind in ("deconv", "upsample")
+        if is_below:
+            yield layer.row.at, largest
 
 
 def _without_other_windows(
-    by_row: Mapping[int, Sequence[Equation]], layers: Sequence[RowLayer]
+    by_row: Mapping[int, Sequence[Equation]], layers: Sequence[RowLayer], field: _FieldColumns
 ) -> Iterator[Equation]:
-    """All equations but those of rows like `mean`, whose window is not the one that is printed.
+    """All equations but those of rows whose window is not the one that is printed.
 
-    The rows below follow from such a row; they do not follow from a wrong figure.
+    `mean` takes the whole input, a constant none of it; `crop` and `mul` have the field of another
+    branch than that of the row above.
     """
-    below: dict[int, list[Equation]] = {}
+    seen: set[tuple[Fraction, Fraction | None]] = {(Fraction(1), Fraction(1))}
     for layer in layers:
-        if layer.before is not None:
-            below.setdefault(layer.before.row.at, []).extend(by_row.get(layer.row.at, ()))
-    kinds = {layer.row.at: layer.kind for layer in layers}
-    for row, equations in by_row.items():
-        following = below.get(row)
-        is_other = kinds[row] == "unknown" and following and all(e.holds for e in following)
-        yield from (e for e in equations if e.holds or not is_other)
+        own = field.of(layer.row.at)
+        equations = by_row.get(layer.row.at, ())
+        if layer.kind in OTHER_WINDOWS and own is not None:
+            covers = field.whole is not None and own[0] >= field.whole
+            if covers or own in seen:
+                equations = [e for e in equations if e.holds]
+        yield from equations
+        if own is not None:
+            seen.add(own)
+
+
+def _joins(layers: Sequence[RowLayer], column: Mapping[int, Claim]) -> Iterator[Equation]:
+    """Branches that are joined have a field of one of them, if that is so in nearly all rows."""
+    seen: dict[Fraction, CellPart] = {}
+    found: list[Equation] = []
+    for layer in layers:
+        claim = column.get(layer.row.at)
+        if claim is None or claim.figure is None:
+            continue
+        size, own = claim.figure.value(), claim.cell_part
+        if layer.kind in JOINS and seen:
+            near = min(seen, key=lambda other: abs(other - size))
+            last = next(reversed(seen))
+            right = size in seen
+            number = size if right else last
+            reason = "no row above has this field"
+            cells = frozenset({own, seen[near]} if right else {own})
+            found.append(
+                Equation(
+                    cells, right, own, str(number), reason, number, copied=True,
+                    holds_with=partial(_is_seen, own, frozenset(seen)),
+                )
+            )  # fmt: skip
+        seen.pop(size, None)
+        seen[size] = own
+    wrong = len(found) - _right(found)
+    if len(found) >= SHOWN and (wrong < 2 or wrong * 10 <= len(found)):
+        yield from found
+
+
+def _is_seen(
+    own: CellPart, seen: frozenset[Fraction], part: CellPart, value: Fraction
+) -> bool | None:
+    return value in seen if part == own else None
+
+
+def _value(claim: Claim | None) -> Fraction | None:
+    return None if claim is None or claim.figure is None else claim.figure.value()
 
 
 def _right(equations: Sequence[Equation]) -> int:
@@ -85,24 +162,78 @@ def _of_row(layer: RowLayer, field: _FieldColumns, windowed: RowLayer) -> Iterat
     jump, of_jump = _above(layer, field.jump, 1) if field.jump else _stepped_to(layer, field)
     size, of_size = _above(layer, field.size, 1)
     offset, of_offset = _above(layer, field.offset, 1)
-    kernel = windowed.sizes.get("kh")
-    stride, pad = windowed.sizes.get("sh"), windowed.sizes.get("ph")
+    covered = size is not None and field.whole is not None and size >= field.whole
+    kernel, stride, pad = _window(windowed)
+    if kernel is None and windowed.kind in POOLS:
+        own = [_value(column.get(layer.row.at)) for column in (field.size, field.offset)]
+        kernel = _kernel_of_pool(windowed, own, (size, offset), jump)
     if kernel is not None and size is not None and jump is not None:
-        span, of_span = span_of(windowed, "h") - 1, kernel.cells | windowed.cells("dh")
+        span = span_of(windowed, "h") - 1 if "kh" in windowed.sizes else kernel.value - 1
+        of_span = kernel.cells | windowed.cells("dh")
         reason = f"{size} + ({span + 1} - 1) x {jump}"
         terms = _Terms((of_size, of_jump, of_span), (size, jump, span + 1), _sized)
-        yield from _equation(field.size, layer, terms, reason)
+        full = _Terms((of_size,), (size,), _kept) if covered else None
+        largest = field.phases.get(layer.row.at)
+        if not (largest and span and _is_between(field, layer, size, size + span * largest)):
+            yield from _equation(field.size, layer, terms, reason, full)
     if stride is not None and jump is not None and field.jump:
         reason = f"{jump} x stride {stride.value}"
         terms = _Terms((of_jump, stride.cells), (jump, stride.value), _stepped)
         yield from _equation(field.jump, layer, terms, reason)
-    if kernel and pad and offset is not None and jump is not None:
+    if kernel and pad and offset is not None and jump is not None and layer.kind != "deconv":
         reason = f"{offset} + (({kernel.value} - 1) / 2 - {pad.value}) x {jump}"
         terms = _Terms(
             (of_offset, of_jump, kernel.cells, pad.cells),
             (offset, jump, kernel.value, pad.value), _moved,
         )  # fmt: skip
-        yield from _equation(field.offset, layer, terms, reason)
+        full = _Terms((of_offset,), (offset,), _kept) if covered else None
+        yield from _equation(field.offset, layer, terms, reason, full)
+
+
+def _window(layer: RowLayer) -> tuple[SizeFact | None, SizeFact | None, SizeFact | None]:
+    """Kernel, stride and padding; of a layer that keeps its shape, those of one element."""
+    found = (layer.sizes.get("kh"), layer.sizes.get("sh"), layer.sizes.get("ph"))
+    if layer.kind in SAME_SHAPE and found == (None, None, None):
+        return SizeFact(1), SizeFact(1), SizeFact(0)
+    return found
+
+
+def _kernel_of_pool(
+    layer: RowLayer,
+    own: Sequence[Fraction | None],
+    above: Sequence[Fraction | None],
+    jump: Fraction | None,
+) -> SizeFact | None:
+    """The kernel of a pool that prints none: of those that give its output, by its field."""
+    axes = [layer.get(f"{axis}in", f"{axis}out", "sh", "ph") for axis in "hw"]
+    given = [got for got in axes if got is not None]
+    if not given or None in (own[0], above[0]) or not jump:
+        return None
+    right = {
+        kernel for kernel in range(1, KERNELS) for before, after, stride, pad in given
+        if after in steps(before + 2 * pad - kernel, stride)
+    }  # fmt: skip
+    stride, pad = given[0][2:]
+
+    def rank(kernel: int) -> tuple[bool, ...]:
+        steps_on = (Fraction(kernel - 1), Fraction(kernel - 1, 2) - pad)
+        grows, moves = (
+            now is not None and before is not None and now == before + step * jump
+            for now, before, step in zip(own, above, steps_on, strict=True)
+        )
+        return not (grows and moves), not (grows or moves), kernel != stride, kernel != stride + 1
+
+    cells = layer.cells("sh", "ph", "hout")
+    return SizeFact(min(sorted(right), key=rank), cells) if right else None
+
+
+def _is_between(field: _FieldColumns, layer: RowLayer, low: Fraction, high: Fraction) -> bool:
+    size = _value(field.size.get(layer.row.at))
+    return size is not None and low <= size <= high
+
+
+def _kept(size: Fraction) -> Fraction:
+    return size
 
 
 def _sized(size: Fraction, jump: Fraction, kernel: Fraction) -> Fraction:
@@ -169,24 +300,45 @@ def _stepped_to(layer: RowLayer, field: _FieldColumns) -> tuple[Fraction | None,
 
 
 def _equation(
-    column: dict[int, Claim], layer: RowLayer, terms: _Terms, reason: str
+    column: dict[int, Claim],
+    layer: RowLayer,
+    terms: _Terms,
+    reason: str,
+    full: _Terms | None = None,
 ) -> Iterator[Equation]:
+    """The equation of one figure; `full` where the field of the row above is the whole input."""
     claim = column.get(layer.row.at)
     if claim is None or claim.figure is None:
         return
-    number, own, now = terms.number(), claim.cell_part, claim.figure.value()
+    if full is not None and claim.figure.stands_for(full.number()):
+        terms = full
+    number, own, now = terms.number(), claim.cell_part, claim.figure
 
     def holds_with(part: CellPart, value: Fraction) -> bool | None:
         if part == own:
             return value == number
         other = terms.with_value(part, value)
-        return None if other is None else other == now
+        return None if other is None else _is_printed(now, other)
 
     text = str(number) if number.denominator == 1 else str(float(number))
     cells = frozenset({own}).union(*terms.cells)
     yield Equation(
-        cells, now == number, own, text, reason, number, follows=True, holds_with=holds_with
+        cells,
+        _is_printed(now, number),
+        own,
+        text,
+        reason,
+        number,
+        follows=True,
+        holds_with=holds_with,
     )
+
+
+def _is_printed(figure: Figure, number: Fraction) -> bool:
+    """Whether a figure is a number; one with an exponent follows from one that is rounded."""
+    if figure.stands_for(number):
+        return True
+    return figure.scale > 1 and abs(figure.value() - number) * ROUNDED <= number
 
 
 def _by_row(columns: Columns, meaning: Meaning) -> dict[int, Claim]:

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
+from math import prod
 
 from layerscope.auditing.conventions import ColumnConvention
 from layerscope.auditing.equations import Equation
 from layerscope.documents.figures import RULES, Figure
 from layerscope.documents.figures import Rule as Rounding
 from layerscope.sheets.kernels import with_inputs, with_open_kernels
+from layerscope.sheets.rules import rules
 from layerscope.sheets.sheet import Claim
 from layerscope.sheets.structure import CellPart, RowLayer, with_value
+
+BY_PROGRAM = "Param #"  # heading of Keras, torchsummary and torchinfo
+MANY = 4  # rows that show a number of windows
+DIGITS = 2  # of a figure, for it to be no chance that another rule gives it
 
 
 def figure_equations(
     claims: Iterable[Claim], layers: dict[int, RowLayer], convention: ColumnConvention
 ) -> Iterator[Equation]:
     """One equation for each figure of a column."""
-    for claim in claims:
+    given = list(claims)
+    cut = _has_cut_shapes(given, layers, convention)
+    windows = _windows(given, layers, convention)
+    tied = tied_layer(layers)
+    for claim in given:
         layer, figure = layers.get(claim.row), claim.figure
         if layer is None or figure is None or figure.unit == "%":
             continue
@@ -27,8 +38,18 @@ def figure_equations(
         rule = convention.by_kind.get(layer.kind)
         if number is None or rule is None:
             continue
+        if cut and layer.kind == "flatten" and _keeps(figure, layer, convention):
+            continue
+        if layer is tied and not figure.mantissa:
+            continue
         cells = layer.cells(*rule.uses) | {claim.cell_part}
-        holds = convention.explains(figure, number)
+        holds = (
+            convention.explains(figure, number)
+            or convention.explains(figure, number * _images(layer, convention))
+            or any(convention.explains(figure, number * count) for count in windows)
+            or _is_layers_own(claim, layer, convention)
+            or _is_of_axis(figure, layer, convention)
+        )
         exact = number * convention.heading.scale
         if figure.formula is not None and rule.uses:
             holds = holds and figure.formula in (exact, exact / convention.factor)
@@ -40,6 +61,84 @@ def figure_equations(
             () if holds else tuple(convention.counts(layer)),
             holds_with=_another(claim, figure, layer, convention),
         )  # fmt: skip
+
+
+def tied_layer(layers: dict[int, RowLayer]) -> RowLayer | None:
+    """The last layer of a network with embeddings, whose weights may be those of an embedding."""
+    if all(layer.kind != "embedding" for layer in layers.values()):
+        return None
+    weighed = [layer for layer in layers.values() if layer.kind in ("fc", "conv")]
+    return weighed[-1] if weighed else None
+
+
+def _has_cut_shapes(
+    claims: Sequence[Claim], layers: dict[int, RowLayer], convention: ColumnConvention
+) -> bool:
+    """Whether several reshaped outputs have more axes than a table prints.
+
+    They have the elements of their inputs, and not those of their shapes.
+    """
+    given = [(layers.get(claim.row), claim.figure) for claim in claims]
+    found = 0
+    for layer, figure in given:
+        if layer is None or figure is None or layer.kind != "flatten":
+            continue
+        number = convention.count(layer)
+        if number is not None and not convention.explains(figure, number):
+            found += _keeps(figure, layer, convention)
+    return found > 1
+
+
+def _images(layer: RowLayer, convention: ColumnConvention) -> Fraction:
+    """The batch that a row prints, beside that of the column."""
+    own = layer.printed.get("batch")
+    return Fraction(own.value if own is not None else 1, convention.batch)
+
+
+def _windows(
+    claims: Sequence[Claim], layers: dict[int, RowLayer], convention: ColumnConvention
+) -> list[int]:
+    """How many windows of a map are images of a batch, in rows between shapes of many axes."""
+    many_axes = [
+        each for each in layers.values() if each.kind == "flatten" and not each.get("hout")
+    ]
+    if len(many_axes) < MANY or convention.meaning in ("params", "weights", "param_memory"):
+        return []
+    ratios: Counter[int] = Counter()
+    for claim in claims:
+        layer, figure = layers.get(claim.row), claim.figure
+        number = convention.count(layer) if layer is not None else None
+        if number and figure is not None and not convention.explains(figure, number):
+            ratio = round(figure.value(convention.base) / number)
+            ratios[ratio] += ratio > 1 and convention.explains(figure, number * ratio)
+    return [ratio for ratio, count in ratios.items() if count > 1]
+
+
+def _keeps(figure: Figure, layer: RowLayer, convention: ColumnConvention) -> bool:
+    got = layer.get("cin", "hin", "win")
+    return got is not None and convention.explains(figure, convention.scaled(prod(got)))
+
+
+def _is_layers_own(claim: Claim, layer: RowLayer, convention: ColumnConvention) -> bool:
+    """Whether a program printed a figure by another rule of its kind: no biases, say."""
+    figure = claim.figure
+    if figure is None or not (claim.labelled or claim.heading.text == BY_PROGRAM):
+        return False
+    if claim.meaning != "params" or sum(map(str.isdigit, figure.text)) < DIGITS:
+        return False
+    counts = (rule.count(layer) for rule in rules(claim.meaning, layer.kind) if rule.uses)
+    return any(
+        count is not None and convention.explains(figure, convention.scaled(count))
+        for count in counts
+    )
+
+
+def _is_of_axis(figure: Figure, layer: RowLayer, convention: ColumnConvention) -> bool:
+    """Whether the parameters of a norm are those of another axis of its input."""
+    if layer.kind != "norm" or convention.meaning not in ("params", "weights", "param_memory"):
+        return False
+    sizes = layer.get("cout", "hout", "wout") or ()
+    return any(convention.explains(figure, convention.scaled(2 * size)) for size in sizes)
 
 
 def _another(

@@ -141,8 +141,8 @@ def _counts(module: _Module, name: str) -> Iterator[Relation]:
         count = (int(match["cin"]) + (match["b"] == "True")) * int(match["cout"])
     else:
         count = 2 * int(match["c"])
-    if count is not None:
-        cell = module.cells[name]
+    cell = module.cells[name]
+    if count is not None and cell.span[1] > 0:  # else its weight is another module's
         given = TreeCell(cell.line, ARGUMENTS, cell.row, match[0].rstrip(")"), ANY)
         yield count_relation(cell, given, count)
 

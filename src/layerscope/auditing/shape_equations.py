@@ -12,21 +12,30 @@ from layerscope.auditing.equations import Equation
 from layerscope.sheets.kinds import POOLS, SAME_SHAPE
 from layerscope.sheets.shapes import axes
 from layerscope.sheets.sheet import WHOLE
-from layerscope.sheets.structure import CellPart, RowLayer, SizeFact, class_name, with_value
+from layerscope.sheets.structure import (
+    CellPart,
+    RowLayer,
+    SizeFact,
+    given_sizes,
+    with_value,
+)
+from layerscope.sheets.tree import class_name
 from layerscope.sheets.windows import (
     Habit,
+    PoolHabits,
     padding_habit,
-    pools_by_kernel,
+    pool_habits,
     sizes_left_open,
     window_sizes,
 )
 
+OTHER_TENSORS = ("unknown", "embedding", "flatten", "add")
 SQUARES = 5  # rows from which on equal heights and widths are a habit
 
 
 def shape_equations(layers: Sequence[RowLayer]) -> Iterator[Equation]:
     """The equations of all rows."""
-    habit, by_kernel = padding_habit(layers), pools_by_kernel(layers)
+    habit, pools = padding_habit(layers), pool_habits(layers)
     chained = list(_chains(layers))
     # a table of modules leaves out what the forward does between them
     if sum(e.holds for e in chained) * 10 >= len(chained) * 8:
@@ -37,7 +46,7 @@ def shape_equations(layers: Sequence[RowLayer]) -> Iterator[Equation]:
     for layer in layers:
         yield from _said_twice(layer)
         if layer.kind in ("conv", "depthwise", *POOLS):
-            yield from _windows(layer, habit, by_kernel)
+            yield from _windows(layer, habit, pools)
         if layer.kind in SAME_SHAPE:
             yield from _unchanged(layer, "chw")
         elif layer.kind in (*POOLS, "global_pool"):
@@ -98,6 +107,8 @@ def _squares(layers: Sequence[RowLayer]) -> Iterator[Equation]:
                 continue
             if layer.kind in ("flatten", "unknown", "fc"):
                 continue
+            if high == "kh" and layer.get("kh", "kw") == layer.get("hin", "win"):
+                continue  # the kernel is the whole input
             (target,) = two.cells
             reason = f"height {one.value} and width {two.value}, equal in the other rows"
             equal = one.value == two.value
@@ -117,9 +128,16 @@ def _squares(layers: Sequence[RowLayer]) -> Iterator[Equation]:
 
 
 def _batches(layers: Sequence[RowLayer]) -> Iterator[Equation]:
-    """The batch is the same in every row."""
-    printed = [fact for layer in layers if (fact := layer.printed.get("batch")) and fact.cells]
-    counts = Counter(fact.value for fact in printed)
+    """The batch is the same in every row; several that are no layers may be of other tensors."""
+    given = [
+        (layer.kind in OTHER_TENSORS, fact)
+        for layer in layers
+        if (fact := layer.printed.get("batch")) and fact.cells
+    ]
+    counts = Counter(fact.value for _, fact in given)
+    most = counts.most_common(1)[0][0] if counts else 1
+    several = sum(other and fact.value != most for other, fact in given) > 1
+    printed = [fact for other, fact in given if not (several and other)]
     if len(printed) < SQUARES or counts.most_common(1)[0][1] * 10 < len(printed) * 9:
         return
     usual = counts.most_common(1)[0][0]
@@ -145,7 +163,7 @@ def _said_twice(layer: RowLayer) -> Iterator[Equation]:
 def _chain(layer: RowLayer, before: RowLayer, outputs: set[tuple[int, ...]]) -> Iterator[Equation]:
     """A printed input is the output of the row above, or of an earlier one."""
     printed = {axis: layer.printed[f"{axis}in"] for axis in "chw" if f"{axis}in" in layer.printed}
-    if not printed or layer.kind in ("concat", "add"):
+    if not printed or layer.kind in ("concat", "add", "embedding"):
         return
     shape, above = layer.get("cin", "hin", "win"), before.get("cout", "hout", "wout")
     branch = shape is not None and shape in outputs
@@ -155,9 +173,9 @@ def _chain(layer: RowLayer, before: RowLayer, outputs: set[tuple[int, ...]]) -> 
         and (1, 1) in (shape[1:], above[1:])
         and prod(shape) == prod(above)
     )
-    for axis, fact in printed.items():
-        given = before.sizes.get(f"{axis}out")
-        if given is None or not given.cells:
+    for axis, given in given_sizes(layer, before):
+        fact = printed.get(axis)
+        if fact is None or given is None or not given.cells:
             continue
         holds = given.value == fact.value
         if holds or not (branch or flat):
@@ -169,12 +187,12 @@ def _chain(layer: RowLayer, before: RowLayer, outputs: set[tuple[int, ...]]) -> 
             )  # fmt: skip
 
 
-def _windows(layer: RowLayer, habit: Habit, pools_by_kernel: bool) -> Iterator[Equation]:
+def _windows(layer: RowLayer, habit: Habit, pools: PoolHabits) -> Iterator[Equation]:
     for axis in "hw":
         out = layer.printed.get(f"{axis}out")
         if out is None or not out.cells:
             continue
-        found = window_sizes(layer, axis, habit, pools_by_kernel)
+        found = window_sizes(layer, axis, habit, pools)
         (target,) = out.cells
         if not found:
             yield from _impossible(layer, axis, target)
@@ -190,7 +208,7 @@ def _windows(layer: RowLayer, habit: Habit, pools_by_kernel: bool) -> Iterator[E
             cells |= kernel.cells  # else the padding was chosen to fit the kernel
         yield Equation(
             cells, holds, target, str(found[0]), text, copied=weak, group=f"window {layer.row.at}",
-            holds_with=partial(_window_with, layer, axis, habit, pools_by_kernel),
+            holds_with=partial(_window_with, layer, axis, habit, pools),
         )  # fmt: skip
 
 
@@ -228,19 +246,23 @@ def _says(fact: SizeFact, part: CellPart) -> bool:
 
 
 def _window_with(
-    layer: RowLayer, axis: str, habit: Habit, by_kernel: bool, part: CellPart, value: Fraction
+    layer: RowLayer, axis: str, habit: Habit, pools: PoolHabits, part: CellPart, value: Fraction
 ) -> bool | None:
     changed = with_value(layer, part, int(value))
     if changed is None:
         return None
-    found = window_sizes(changed, axis, habit, by_kernel)
+    found = window_sizes(changed, axis, habit, pools)
     return changed.sizes[f"{axis}out"].value in found if found else None
 
 
 def _unchanged(layer: RowLayer, axes: str) -> Iterator[Equation]:
     shape, flat = layer.get("cin", "hin", "win"), layer.get("cout", "hout", "wout")
-    if shape is not None and (flat == (prod(shape), 1, 1) or _is_pooled(layer, shape)):
-        return  # flattened, or pooled over all positions, by what has no row
+    reshaped = (
+        shape is not None and flat is not None and shape != flat and prod(shape) == prod(flat)
+    )
+    pooled = shape is not None and _is_pooled(layer, shape)
+    if reshaped or pooled or _is_turned(layer):
+        return  # by what has no row
     for axis in axes:
         out, size = layer.printed.get(f"{axis}out"), layer.sizes.get(f"{axis}in")
         if out is None or size is None or not out.cells or out.cells == size.cells:
@@ -251,6 +273,13 @@ def _unchanged(layer: RowLayer, axes: str) -> Iterator[Equation]:
             out.cells | size.cells, out.value == size.value, target, str(size.value), reason,
             group=f"keeps {layer.row.at}", holds_with=_equal(size, out),
         )  # fmt: skip
+
+
+def _is_turned(layer: RowLayer) -> bool:
+    """Whether maps became a sequence, or the other way round, by what has no row."""
+    facts = [each.printed.get("axes") for each in (layer, layer.before) if each is not None]
+    ranks = {fact.value for fact in facts if fact is not None}
+    return len(ranks) == 2 and min(ranks) > 1
 
 
 def _is_pooled(layer: RowLayer, shape: tuple[int, ...]) -> bool:

@@ -271,8 +271,9 @@ def _inputs(rows: Sequence[StatCells], mended: Mapping[tuple[int, str], str]) ->
         given, above = _right(rows[at], "input", mended), _right(rows[at - 1], "output", mended)
         if given is None or above is None:
             return
-        flat = len(given) == 1 and given[0] in (prod(above), above[0])
-        if given != above and not flat:
+        flat = len(given) == 1 and given[0] in (prod(above), above[0], above[-1])
+        turned = len(given) != len(above) and min(len(given), len(above)) > 1  # into a sequence
+        if given != above and not flat and not turned:
             strange.append(at)
     if len(strange) != 1 or len(rows) < CHAIN:
         return

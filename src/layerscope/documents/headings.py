@@ -76,7 +76,7 @@ SPELLINGS: dict[Meaning, tuple[str, ...]] = {
     "output": (
         "output", "output shape", "output size", "out shape", "oshape", "feature map",
         "activation shape", "output volume", "activation size", "输出", "输出尺寸", "输出大小",
-        "output tensor", "shape", "size",
+        "output tensor", "shape", "size", "output size (length)",
     ),
     "out_size": (
         "output dim", "out dim", "out size", "spatial size", "data size", "output hw",

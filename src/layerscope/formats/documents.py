@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Literal
 
@@ -117,6 +116,8 @@ def check_unique_keys(data: bytes, where: str) -> None:
             keys = msgspec.json.format(data, indent=-1).count(b'":')
             if msgspec.json.encode(msgspec.json.decode(data)).count(b'":') == keys:
                 return
+        import json
+
         json.loads(data, object_pairs_hook=unique_object(where), parse_int=str, parse_float=str)
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{where}: {error}; expected JSON") from None

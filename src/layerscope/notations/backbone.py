@@ -8,9 +8,9 @@ from layerscope.graph.types import Shape, claims_of
 from layerscope.notations.sheet import (
     SheetLine,
     SheetTotals,
+    axes_text,
     lines,
     memory_text,
-    once,
     params_text,
     pool_kind,
     table,
@@ -50,8 +50,8 @@ def _row(line: SheetLine, before: SheetLine | None) -> tuple[str, ...]:
     window = line.window
     return (
         f"`{code_span(_name(line))}`",
-        once(window.kernel) if window else "",
-        once(window.stride) if window else "",
+        axes_text(window.kernel) if window else "",
+        axes_text(window.stride) if window else "",
         _padding(line, window) if window else "",
         _channels(line, before),
         _size(line.sizes, before),
@@ -72,7 +72,7 @@ def _padding(line: SheetLine, window: Window) -> str:
         return "same"
     if line.kind == "pool" and not any(map(any, window.pads)):
         return ""
-    return once([b if b == e else f"{b}:{e}" for b, e in window.pads])
+    return axes_text([b if b == e else f"{b}:{e}" for b, e in window.pads])
 
 
 def _channels(line: SheetLine, before: SheetLine | None) -> str:

@@ -18,9 +18,9 @@ from layerscope.graph.types import (
 from layerscope.notations.sheet import (
     SheetLine,
     SheetTotals,
+    axes_text,
     lines,
     memory_text,
-    once,
     pool_kind,
     printed_total,
     table,
@@ -104,7 +104,7 @@ def _text_line(line: SheetLine, maps: Mapping[str, Shape | None], claims: Claims
 
 def _label(line: SheetLine) -> str:
     """CONV3-64 for a 3x3 kernel and 64 channels, POOL2 for a 2x2 window."""
-    kernel = "" if line.window is None else once(line.window.kernel)
+    kernel = "" if line.window is None else axes_text(line.window.kernel)
     if line.kind in ("conv", "deconv") and line.layer is not None:
         a = line.layer.node.attributes
         return f"{line.kind.upper()}{kernel}-{a.out_channels}{_notes(line.layer)}"
@@ -120,7 +120,7 @@ def _notes(layer: Layer) -> str:
         depthwise = layer.call is not None and layer.call.x[1] == a.groups
         notes.append("depthwise" if depthwise else f"{a.groups} groups")
     if max(a.window.dilation) > 1:
-        notes.append(f"dilation {once(a.window.dilation)}")
+        notes.append(f"dilation {axes_text(a.window.dilation)}")
     return f" ({', '.join(notes)})" if notes else ""
 
 

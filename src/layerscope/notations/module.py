@@ -168,8 +168,8 @@ def _stored_call(layer: Layer) -> Call | None:
 
 
 def _once(sizes: Sequence[object]) -> object:
-    """The size if it is the same along all axes, else all sizes."""
-    return sizes[0] if len(set(sizes)) == 1 else sizes
+    """The size if it is the same along all axes, else all sizes; a pair of pads is no size."""
+    return sizes[0] if len(set(sizes)) == 1 and not isinstance(sizes[0], tuple) else sizes
 
 
 def _pads(window: Window) -> Sequence[object]:

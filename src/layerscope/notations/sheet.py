@@ -167,12 +167,12 @@ def _stages(report: Report) -> dict[str, int]:
             single = stage and elements(layer.call.x[2:]) == 1
             if sizes != resolution and not single:
                 stage, resolution = stage + 1, sizes
-        stages[layer.name] = stage + (line_kind(layer) == "pool" and _pooled(layer, resolution))
+        stages[layer.name] = stage + (line_kind(layer) == "pool" and _was_pooled(layer, resolution))
         stage_of.update(dict.fromkeys(layer.node.outputs, (stage, resolution)))
     return stages
 
 
-def _pooled(layer: Layer, resolution: Shape | None) -> bool:
+def _was_pooled(layer: Layer, resolution: Shape | None) -> bool:
     """Whether the input of a pool was already pooled, so that it belongs to the next stage."""
     shape = layer.inputs[0].shape
     return resolution is not None and shape is not None and shape[2:] != resolution
@@ -197,7 +197,7 @@ def _window(layer: Layer) -> Window | None:
     return Window(kernel, stride, ((0, 0),) * len(sizes), (1,) * len(sizes))
 
 
-def once(sizes: Sequence[object]) -> str:
+def axes_text(sizes: Sequence[object]) -> str:
     """Sizes along all axes: one number if they are equal, else joined by x."""
     texts = list(map(str, sizes))
     return texts[0] if len(set(texts)) == 1 else "x".join(texts)

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import islice
 from math import prod
 
-from layerscope.documents.figures import RULES
 from layerscope.documents.headings import Meaning
-from layerscope.sheets.kinds import POOLS, SAME_SHAPE
-from layerscope.sheets.rules import WEIGHTS, rules
-from layerscope.sheets.sheet import Claim
-from layerscope.sheets.structure import RowLayer, outputs_of, refill
+from layerscope.sheets.kinds import POOLS, SAME_SHAPE, Kind
+from layerscope.sheets.open_ends import Ends, has_kernel
+from layerscope.sheets.structure import RowLayer, given_sizes, outputs_of, refill
 from layerscope.sheets.windows import any_window, span_of
+from layerscope.sheets.writing import Writing, writing_of
 
 SHARE = 10  # of a hundred rows that a chain does not explain, for branches to be looked for
 LEAST = 3
-WEIGHTED = ("conv", "depthwise", "deconv", "fc")
+WEIGHTED: tuple[Kind, ...] = ("conv", "depthwise", "deconv", "fc")
 FOUND = 70  # of a hundred strange rows that must fit an earlier row
 SHAPES = 24  # of earlier rows that are tried
 EXACT = 100  # a figure from which on it is no chance that it fits
 JOINS = ("add", "concat", "unknown")
+POOLED: tuple[Kind, ...] = (*POOLS, "global_pool")
+SHORTCUT = re.compile(r"(?:^|[\W_])(?:proj(?:ection)?|shortcut|downsample|skip)(?:$|[\W_])")
+LOOSE = Writing()
 LOST = 5  # of a hundred rows that may be wrong themselves
 
 
@@ -30,13 +33,15 @@ def attach(layers: Sequence[RowLayer]) -> bool:
 
     A chain with a few wrong cells has no branches: most strange rows must find an input.
     """
-    strange = [layer for layer in layers if layer.kind in WEIGHTED and not _fits(layer)]
+    writing = writing_of(layers)
+    sought = WEIGHTED if _prints_kernels(layers) else (*WEIGHTED, *POOLED)
+    strange = [layer for layer in layers if layer.kind in sought and _is_strange(layer, writing)]
     joined = any(map(_joins, layers))
     if not joined and len(strange) < max(LEAST, SHARE * len(layers) // 100):
-        _take_same(strange)
+        _take_same([layer for layer in strange if layer.kind in WEIGHTED], writing)
         return False
     before = {layer.row.at: (layer.before, layer.sizes) for layer in layers}
-    lost = list(_attach_all(layers, joined))
+    lost = list(_attach_all(layers, writing, () if joined else sought))
     if not joined and (len(strange) - len(lost)) * 100 < FOUND * len(strange):
         for layer in layers:
             layer.before, layer.sizes = before[layer.row.at]
@@ -46,21 +51,35 @@ def attach(layers: Sequence[RowLayer]) -> bool:
         for layer in lost:
             number = at[layer.row.at]
             earlier = layers[max(number - SHAPES, 0) : number][::-1]
+            if any(each.kind == "flatten" and "hout" not in each.sizes for each in earlier):
+                continue  # it may take a shape of more axes than are read
             sized = [each for each in earlier if "cout" in each.sizes]
             layer.maybe = tuple(sized)
-            _take_nearest(layer, [before[layer.row.at][0], *sized])
+            _take_nearest(layer, [before[layer.row.at][0], *sized], writing)
     return True
 
 
+def _prints_kernels(layers: Sequence[RowLayer]) -> bool:
+    """Whether convolutions have kernels, so that the channels of pools show no branch alone."""
+    return any(layer.kind == "conv" and "kh" in layer.printed for layer in layers)
+
+
+def _is_strange(layer: RowLayer, writing: Writing) -> bool:
+    """Whether a row with parameters, or a pool, does not fit the row above."""
+    if layer.kind in POOLED:
+        return layer.before is not None and layer.get("cin") != layer.get("cout")
+    return not (_fits(layer, writing) and has_kernel(layer))
+
+
 def _joins(layer: RowLayer) -> bool:
-    """Whether a row, or the forward of a module, may have several inputs."""
+    """Whether a row, or the forward of a module, may have several inputs, or is a shortcut."""
     if layer.last is None:
-        return layer.kind in JOINS
+        return layer.kind in JOINS or SHORTCUT.search(layer.row.label.lower()) is not None
     shapes = [each.get("cout", "hout", "wout") for each in (layer, layer.last)]
     return None not in shapes and shapes[0] != shapes[1]
 
 
-def _take_same(strange: Iterable[RowLayer]) -> None:
+def _take_same(strange: Iterable[RowLayer], writing: Writing) -> None:
     """Give layers the input of the layer above, if their figures are those of further heads."""
     heads: list[tuple[RowLayer, RowLayer]] = []  # one below the other, and what is above each
     for layer in strange:
@@ -72,7 +91,7 @@ def _take_same(strange: Iterable[RowLayer]) -> None:
             heads = []
         layer.before = above.before
         refill(layer)
-        if _fits(layer):
+        if _fits(layer, writing):
             heads.append((layer, above))
         else:
             layer.before = above
@@ -121,21 +140,48 @@ def few(lost: Sequence[RowLayer], layers: Sequence[RowLayer]) -> bool:
     return len(lost) == 1 or len(lost) * 100 <= LOST * len(layers)
 
 
-def _attach_all(layers: Sequence[RowLayer], joined: bool) -> Iterator[RowLayer]:
-    """Attach each row that does not fit the row above; those that no earlier row fits."""
+def _attach_all(
+    layers: Sequence[RowLayer], writing: Writing, kinds: Collection[Kind]
+) -> Iterator[RowLayer]:
+    """Attach each row, of all or some kinds, that does not fit; those that no earlier row fits."""
     seen: dict[tuple[tuple[int, ...], Fraction | None], RowLayer] = {}
+    ends = Ends()
     for layer in layers:
         printed = all(f"{axis}in" in layer.printed for axis in "chw")
-        if layer.before is not None and not printed and (joined or layer.kind in WEIGHTED):
+        if layer.before is not None and not printed and (not kinds or layer.kind in kinds):
             refill(layer)
-            if not _fits(layer) and not _find(layer, list(islice(reversed(seen.values()), SHAPES))):
+            earlier = list(islice(reversed(seen.values()), SHAPES))
+            if not _place(layer, earlier, ends, writing):
                 yield layer
+            elif (whole := ends.taken_by(layer)) is not None:
+                seen[whole.get("cout", "hout", "wout") or (), None] = whole
+        ends.add(layer)
         for shape, each in outputs_of(layer):
             seen.pop((shape, _field(each)), None)
             seen[shape, _field(each)] = each
 
 
-def _find(layer: RowLayer, earlier: Sequence[RowLayer]) -> bool:
+def _place(layer: RowLayer, earlier: Sequence[RowLayer], ends: Ends, writing: Writing) -> bool:
+    """Take the row above, another row, or the open ends: with a usual kernel, else with any."""
+    above = layer.before
+    fits = _fits(layer, writing)
+    if fits and has_kernel(layer, usual=True):
+        return True
+    area = layer.get("hout", "wout")
+    near = [row for row in earlier if row.get("hout", "wout") == area]
+    joined = ends.joined()
+    if any(_find(layer, rows, writing, usual=True) for rows in (near, joined, earlier)):
+        return True
+    layer.before = above
+    refill(layer)
+    if fits and has_kernel(layer):
+        return True
+    return any(_find(layer, rows, writing) for rows in (near, joined, earlier))
+
+
+def _find(
+    layer: RowLayer, earlier: Sequence[RowLayer], writing: Writing, *, usual: bool = False
+) -> bool:
     """Take the last row whose output fits; without one the input of the layer is left open.
 
     Of several that fit, the receptive field tells which.
@@ -144,7 +190,7 @@ def _find(layer: RowLayer, earlier: Sequence[RowLayer]) -> bool:
     for candidate in earlier:
         layer.before = candidate
         refill(layer)
-        if _fits(layer):
+        if _fits(layer, writing) and has_kernel(layer, usual=usual):
             fitting.append(candidate)
             if _field(layer) is None or _grows(layer, candidate):
                 return True
@@ -162,82 +208,53 @@ def _grows(layer: RowLayer, before: RowLayer) -> bool:
     return _field(layer) == size + (span - 1) * jump
 
 
-def _take_nearest(layer: RowLayer, candidates: Iterable[RowLayer | None]) -> None:
+def _take_nearest(layer: RowLayer, candidates: Iterable[RowLayer | None], writing: Writing) -> None:
     """Take the row that contradicts the least, the first of several."""
     best, least = layer.before, -1
     for candidate in candidates:
         layer.before = candidate
         refill(layer)
-        count = sum(_misfits(layer))
+        count = sum(_misfits(layer, writing))
         if least < 0 or count < least:
             best, least = candidate, count
     layer.before = best
     refill(layer)
 
 
-def _fits(layer: RowLayer) -> bool:
+def _fits(layer: RowLayer, writing: Writing = LOOSE) -> bool:
     """Whether the sizes and parameters of a row fit its input."""
-    return not any(_misfits(layer))
+    return not any(_misfits(layer, writing))
 
 
-def _misfits(layer: RowLayer) -> Iterator[bool]:
+def _misfits(layer: RowLayer, writing: Writing) -> Iterator[bool]:
     """What may contradict the input of a row, and whether it does."""
     if layer.before is None or layer.kind in ("input", "unknown", "concat", "add"):
         return
-    for axis in "chw":
-        given, fact = layer.before.sizes.get(f"{axis}out"), layer.printed.get(f"{axis}in")
-        if given is not None and fact is not None:
+    for axis, given in given_sizes(layer, layer.before):
+        if given is not None and (fact := layer.printed.get(f"{axis}in")) is not None:
             yield given.value != fact.value
     if layer.kind in SAME_SHAPE:
         got, out = layer.get("cin", "hin", "win"), layer.get("cout", "hout", "wout")
-        yield got != out
+        yield got != out and (got is None or out is None or prod(got) != prod(out))
         fields = [_field(each) for each in (layer, layer.before)]
         yield None not in fields and fields[0] != fields[1]
-    if layer.kind in POOLS:
+    if layer.kind in POOLED:
         yield layer.get("cin") != layer.get("cout")
     if layer.kind in ("conv", *POOLS):
         yield not any_window(layer)
+    weighed = any(c.figure and c.meaning in ("params", "weights") for c in layer.row.claims)
     for claim in layer.row.claims:
         if claim.figure is None or claim.figure.unit == "%":
             continue
+        if claim.meaning in ("macs", "flops") and not weighed:
+            yield not writing.has_operations(layer, claim)
         if claim.meaning in ("params", "weights"):
-            yield not _explained(layer, claim)
+            yield not writing.has_params(layer, claim)
         elif claim.meaning in ("memory", "activations") and "hout" not in layer.printed:
-            yield not _occupied(layer, claim)
+            yield not writing.has_elements(layer, claim)
 
 
 def _field(layer: RowLayer, meaning: Meaning = "field") -> Fraction | None:
     """The receptive field that a row prints, or its jump."""
     found = (c.figure for c in layer.row.claims if c.meaning == meaning and c.figure)
     return next((figure.value() for figure in found), None)
-
-
-def _occupied(layer: RowLayer, claim: Claim) -> bool:
-    """Whether the elements of an output are printed in a unit that occurs."""
-    sizes, figure = layer.get("cout", "hout", "wout"), claim.figure
-    if sizes is None or figure is None:
-        return True
-    count = Fraction(prod(sizes)) / claim.heading.scale
-    return any(
-        figure.stands_for(count * size, base, how)
-        for size in (1, 4, 2)
-        for base in (1000, 1024)
-        for how in RULES
-    )
-
-
-def _explained(layer: RowLayer, claim: Claim) -> bool:
-    figure = claim.figure
-    if figure is None or figure.unit == "%" or layer.kind not in WEIGHTS:
-        return True
-    counts = [
-        count for rule in rules("params", layer.kind) if (count := rule.count(layer)) is not None
-    ]
-    if not counts:
-        return True
-    return any(
-        figure.stands_for(Fraction(count) / claim.heading.scale, base, how)
-        for count in counts
-        for base in (1000, 1024)
-        for how in RULES[:2]
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations, islice, product
+from itertools import combinations, islice
 from math import log
 
 from msgspec.structs import replace
@@ -11,15 +11,13 @@ from msgspec.structs import replace
 from layerscope.documents.figures import RULES, whole_ranges
 from layerscope.sheets.attach import few, take_sibling
 from layerscope.sheets.kinds import POOLS
+from layerscope.sheets.open_ends import KERNELS, LINES, USUAL
 from layerscope.sheets.sheet import Claim
 from layerscope.sheets.sizes import NOWHERE
 from layerscope.sheets.structure import Cells, RowLayer, SizeFact, outputs_of, refill
 from layerscope.sheets.windows import any_window
 
-LARGEST = 15  # kernel that is looked for
-USUAL = (1, 3, 5, 7, 11)
 UPSAMPLING = (2, 4, 3, 1, 8, 16)  # kernels of transposed convolutions
-LINES = (3, 5, 7)  # kernels of one row, such as 1x7, if no square one is right
 JOINED = 12  # earlier rows that may be joined without a row of their own
 SHAPES = 24  # of earlier rows that are tried
 FIRST_CHANNELS = (3, 1, 4, 2)  # of an input that the table does not have
@@ -34,7 +32,7 @@ def infer(layers: Sequence[RowLayer], batch: int = 1, *, branched: bool = False)
     In a network with branches a row may take an earlier row's output instead of the last one.
     """
     for layer in layers:
-        _use_unlisted_pool(layer)
+        _use_unlisted(layer)
     seen: dict[tuple[int, ...], RowLayer] = {}
     lost: list[tuple[RowLayer, RowLayer | None]] = []
     open_: dict[int, tuple[RowLayer, ...]] = {}  # rows that may be the input of a lost one
@@ -48,6 +46,8 @@ def infer(layers: Sequence[RowLayer], batch: int = 1, *, branched: bool = False)
             elif not _in_chain(layer, batch):
                 _nearest(layer, batch)
         elif "groups" not in layer.sizes and layer.kind == "conv":
+            if "cin" not in layer.sizes and layer.before is None:
+                _use_first_channels(layer, batch)
             _groups(layer)
         elif "kh" not in layer.sizes and layer.kind in POOLS:
             _pool(layer, batch)
@@ -64,11 +64,25 @@ def infer(layers: Sequence[RowLayer], batch: int = 1, *, branched: bool = False)
             take_sibling(layer, layers[max(number - SHAPES, 0) : number])
 
 
+def _use_first_channels(layer: RowLayer, batch: int) -> None:
+    """The channels of an input that has no row, if they explain a figure of the first layer."""
+    kernel, claims = layer.get("kh", "kw"), _figures(layer)
+    if kernel is None or "cout" not in layer.sizes:
+        return
+    for channels in FIRST_CHANNELS:
+        explained = [
+            c for c in claims if _explained(layer, c, (channels, (kernel[0], kernel[1]), 1), batch)
+        ]
+        if explained:
+            layer.sizes["cin"] = SizeFact(channels, frozenset({explained[0].cell_part}))
+            return
+
+
 def _in_chain(layer: RowLayer, batch: int) -> bool:
     """A kernel for the output of the row above, or of the one before it for a second head."""
     above = layer.before
     second = above.before if above is not None and above.kind == layer.kind else None
-    for kernels in (USUAL, range(1, LARGEST + 1)):
+    for kernels in (USUAL, KERNELS):
         for before in (above, *([second] if second is not None else ())):
             layer.before = before
             refill(layer)
@@ -76,24 +90,48 @@ def _in_chain(layer: RowLayer, batch: int) -> bool:
                 return True
     layer.before = above
     refill(layer)
-    return _convolution(layer, batch, range(1, LARGEST + 1))
+    return _convolution(layer, batch, KERNELS)
 
 
-def _use_unlisted_pool(layer: RowLayer) -> None:
+def _use_unlisted(layer: RowLayer) -> None:
     """A smaller input of a fully connected layer, where its figures show one.
 
-    What a forward does without a module has no row.
+    What a forward does without a module has no row: a pool, one position of a sequence, or
+    attention, which has a third of the outputs that are queries, keys and values.
     """
     got = layer.get("cin", "hin", "win", "cout")
     claim = next((c for c in _figures(layer) if c.meaning in ("params", "weights")), None)
     if layer.kind != "fc" or got is None or claim is None or claim.figure is None:
         return
-    if claim.figure.power or got[1] < 2 or got[1] != got[2] or "hin" in layer.printed:
+    channels, high, wide, out = got
+    at: Cells = frozenset({claim.cell_part})
+    if "cin" not in layer.printed and layer.before is not None and layer.before.kind == "fc":
+        third = channels // 3
+        if channels % 3 == 0 and not _is_linear(claim, channels, out) and (
+            _is_linear(claim, third, out) and layer.get("hout", "wout") == (high, wide)
+        ):  # fmt: skip
+            layer.sizes["cin"] = SizeFact(third, at)
+            return
+    if high * wide < 2 or "hin" in layer.printed or layer.get("hout", "wout") == (high, wide):
         return
-    for side in range(1, min(got[1], LARGEST + 1)):
-        weights = got[0] * side * side * got[3]
-        if claim.figure.value() * claim.heading.scale in (weights, weights + got[3]):
-            layer.sizes["hin"] = layer.sizes["win"] = SizeFact(side, frozenset({claim.cell_part}))
+    sides = range(2, min(high, KERNELS[-2])) if high == wide and not claim.figure.power else ()
+    for side in (1, *sides):  # of a rounded figure, only a pool over all positions is sure
+        if _is_linear(claim, channels * side * side, out):
+            layer.sizes["hin"] = layer.sizes["win"] = SizeFact(side, at)
+            return
+
+
+def _is_linear(claim: Claim, inputs: int, outputs: int) -> bool:
+    """Whether parameters are those of so many inputs and outputs, with biases or without."""
+    counts = (
+        inputs * outputs // claim.heading.scale,
+        (inputs + 1) * outputs // claim.heading.scale,
+    )
+    if claim.figure is None:
+        return False
+    if not claim.figure.power:
+        return claim.figure.value() in counts
+    return any(low <= n <= high for n in counts for low, high in whole_ranges(claim.figure))
 
 
 def _is_joined(layer: RowLayer, batch: int, earlier: Sequence[RowLayer]) -> bool:
@@ -119,7 +157,7 @@ def _nearest(layer: RowLayer, batch: int) -> None:
     if not claims or got is None or not got[0] * got[1]:
         return
     best = max(
-        range(1, LARGEST + 1),
+        KERNELS,
         key=lambda k: (
             sum(_explained(layer, c, (got[0], _kernel(layer, k), 1), batch) for c in claims),
             any_output(layer, k),
@@ -183,7 +221,8 @@ def any_output(layer: RowLayer, kernel: int) -> bool:
 
 def _branch(layer: RowLayer, batch: int, earlier: Sequence[RowLayer]) -> bool:
     """Take the last row whose output gives a usual kernel; without one the input is left open."""
-    for candidate in earlier:
+    own = [layer.before] if layer.before is not None else []
+    for candidate in (*own, *earlier):
         layer.before = candidate
         refill(layer)
         usual = UPSAMPLING if layer.kind == "deconv" else USUAL
@@ -199,10 +238,8 @@ def _convolution(layer: RowLayer, batch: int, kernels: Iterable[int]) -> bool:
     if not claims:
         return False
     fact = layer.sizes.get("cin")
-    for channels, biases in product(
-        (fact.value,) if fact else FIRST_CHANNELS, WITHOUT_FIRST if layer.normed else EITHER
-    ):
-        for kernel, groups in _candidates(layer, channels, kernels):
+    for channels in (fact.value,) if fact else FIRST_CHANNELS:
+        for kernel, groups, biases in _ways(layer, channels, kernels):
             sizes = (channels, kernel, groups)
             if all(_explained(layer, claim, sizes, batch, biases) for claim in claims):
                 at: Cells = frozenset({claims[0].cell_part})
@@ -212,6 +249,29 @@ def _convolution(layer: RowLayer, batch: int, kernels: Iterable[int]) -> bool:
                     layer.sizes["groups"] = SizeFact(groups, at)
                 return True
     return False
+
+
+def _ways(
+    layer: RowLayer, channels: int, kernels: Iterable[int]
+) -> Iterator[tuple[tuple[int, int], int, Sequence[bool]]]:
+    """Kernels, groups and biases in the order in which they are likely.
+
+    The few channels of an image are seldom in groups: any kernel without them is likelier.
+    """
+    rounds = WITHOUT_FIRST if layer.normed else EITHER
+    first = layer.before is None or layer.before.kind == "input"
+    of_image = first and layer.kind != "depthwise" and channels in FIRST_CHANNELS
+    for biases in rounds:
+        for kernel, groups in _candidates(layer, channels, kernels):
+            if groups == 1 or not of_image:
+                yield kernel, groups, biases
+    if not of_image:
+        return
+    yield from ((_kernel(layer, size), 1, EITHER[0]) for size in KERNELS)
+    for biases in rounds:
+        for kernel, groups in _candidates(layer, channels, kernels):
+            if groups > 1:
+                yield kernel, groups, biases
 
 
 def _groups(layer: RowLayer) -> None:
@@ -294,7 +354,7 @@ def _pool(layer: RowLayer, batch: int) -> None:
     if out is None or size is None or not all(out):
         return
     for claim in counted:
-        for kernel in range(1, LARGEST + 1):
+        for kernel in KERNELS:
             figure = claim.figure
             if figure and figure.stands_for(batch * kernel * kernel * out[0] * out[1] * out[2]):
                 at: Cells = frozenset({claim.cell_part})

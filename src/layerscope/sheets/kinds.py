@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Literal
 
 Kind = Literal[
@@ -15,7 +16,8 @@ Kind = Literal[
 # The first pattern that matches decides.
 PATTERNS: tuple[tuple[str, Kind], ...] = (
     (r"^(input|data|image)\b|inputlayer|^input|输入层|^输入$", "input"),
-    (r"deconv|conv\w*transpose|transpose\w*conv|transposed conv|反卷积|转置卷积", "deconv"),
+    (r"deconv|\bconvt\b|\bup-? ?conv|conv\w*transpose|transpose\w*conv|transposed conv"
+     r"|反卷积|转置卷积", "deconv"),
     (r"depth-?wise|dw ?conv|conv ?dw|深度卷积", "depthwise"),
     (r"batch ?_?norm|^bn\d*|\bbn\b|_bn\b|批归一化", "batch_norm"),
     (r"\blrn\b|local ?response|^norm\d*$|lrn", "lrn"),
@@ -43,15 +45,22 @@ PATTERNS: tuple[tuple[str, Kind], ...] = (
 )  # fmt: skip
 _COMPILED = tuple((re.compile(pattern), kind) for pattern, kind in PATTERNS)
 NORMS = re.compile(r"(?:layer|group|instance|rms)_norm\b")  # not the norm of its last word
-POOLS = ("max_pool", "avg_pool", "pool")
+POOLS: tuple[Kind, ...] = ("max_pool", "avg_pool", "pool")
 SAME_SHAPE = ("activation", "prelu", "batch_norm", "norm", "lrn", "scale", "dropout", "softmax")
 # conv3-64 of the VGG sheets: kernel and filters; pool2: kernel and stride
 NAMED_CONV = re.compile(r"^conv\s*(\d{1,2})(?:x\d{1,2})?\s*-\s*(\d{1,5})$")
 NAMED_POOL = re.compile(r"^(?:max)?pool\s*-?(\d)$")
 NAMED_FC = re.compile(r"^fc-(\d{1,6})$")
+# Conv 3x3, MaxPool (2x2), 3x3 conv
+WORDED_KERNEL = re.compile(
+    r"(?:conv(?:olution(?:al)?|[123]d)?|pool(?:ing)?(?:[123]d)?)\s*[-(,:]?\s*"
+    r"(\d{1,2})\s*[x×]\s*(\d{1,2})(?!\s*[x×\d])"
+    r"|(?<![x×\d])(?<![x×] )(\d{1,2})\s*[x×]\s*(\d{1,2})[\s,-]*"
+    r"(?:depth\w*|separable|max|avg|average)?[\s-]*(?:conv|pool)"
+)
 BLOCKS = re.compile(
     r"\b(?:blocks|stages|modules|layers)\b(?![./_-])|submodule\(\d"
-    r"|[x×]\s*\d+\s*\)|\(\s*\d+\s*[x×]"
+    r"|(?<![\d\s])\s*[x×]\s*\d+\s*\)|\(\s*\d+\s*[x×](?!\s*\d)"
 )
 WITH_ACTIVATION = re.compile(r"(?:dense|linear|fc|conv|conv[123]d|fully connected)\s*\(")
 TYPED = re.compile(r".*\(([a-z][^()]*)\)\s*")
@@ -60,6 +69,7 @@ TYPED = re.compile(r".*\(([a-z][^()]*)\)\s*")
 MARKUP = re.compile(r"[<*`$^{}\\]")
 
 
+@lru_cache(maxsize=1 << 14)
 def plain(text: str) -> str:
     """A cell without markup, in lower case."""
     if MARKUP.search(text) is None:
@@ -128,3 +138,12 @@ def named_sizes(text: str) -> Mapping[str, int]:
     if match := NAMED_FC.match(words):
         return {"filters": int(match[1])}
     return {}
+
+
+def worded_kernel(text: str) -> int | None:
+    """The size of a square kernel that stands beside the word for its layer."""
+    match = WORDED_KERNEL.search(plain(text))
+    if match is None:
+        return None
+    sizes = {int(size) for size in match.groups() if size is not None}
+    return sizes.pop() if len(sizes) == 1 else None

@@ -53,20 +53,56 @@ def _weights(layer: RowLayer) -> int | None:
     return prod(got) // (groups.value if groups and groups.value else 1)
 
 
-def _inner(layer: RowLayer) -> int | None:
-    """Weights of a fully connected layer, which takes every element of its input."""
-    got = layer.get("cin", "hin", "win", "cout")
-    if got is None:
-        return layer_product(layer, "cin", "cout")
-    area = layer.get("hout", "wout")
-    if area and area != (1, 1) and area == got[1:3]:  # applied at every position
-        return got[0] * got[3]
-    return prod(got)
+# axes that a fully connected layer may be applied to, and those instead if they have one element
+AXES = {"c": (0,), "w": (2, 1, 0), "h": (1, 2, 0)}
 
 
-def layer_product(layer: RowLayer, *names: str) -> int | None:
-    """The product of some sizes of a layer."""
-    return _product(*names)(layer)
+def _linear(layer: RowLayer, axis: str) -> tuple[int, int, int] | None:
+    """Weights, outputs and positions of a fully connected layer.
+
+    It takes every element of its input, or one axis at every position of the others, which are then
+    the same in its output.
+    """
+    got, out = layer.get(*IN), layer.get(*OUT)
+    if got is None or out is None:
+        pair = layer.get("cin", "cout")
+        return None if pair is None or axis != "c" else (pair[0] * pair[1], pair[1], 1)
+    at = next((n for n in AXES[axis] if not got[n] == out[n] == 1), 0)
+    kept = [size for n, size in enumerate(out) if n != at]
+    if kept != [1, 1] and kept == [size for n, size in enumerate(got) if n != at]:
+        return got[at] * out[at], out[at], prod(kept)
+    return None if at else (prod(got) * out[0], out[0], 1)
+
+
+def _inner(
+    axis: str = "c", *, biased: bool = False, everywhere: bool = False
+) -> Callable[[RowLayer], int | None]:
+    """Weights of a fully connected layer, with biases or not, and times its positions or not."""
+
+    def count(layer: RowLayer) -> int | None:
+        found = _linear(layer, axis)
+        if found is None:
+            return None
+        weights, outputs, positions = found
+        return (weights + outputs * biased) * (positions if everywhere else 1)
+
+    return count
+
+
+def _of_axis(axis: str) -> str:
+    return "" if axis == "c" else " of the last axis" if axis == "w" else " of the rows"
+
+
+_LINEAR = tuple(
+    Rule(f"weights{' and biases' * biased}{_of_axis(axis)}", (*IN, *OUT)[: 4 if axis == "c" else 6],
+         _inner(axis, biased=biased))
+    for axis in AXES for biased in (False, True)
+)  # fmt: skip
+_LINEAR_MACS = (*_LINEAR[:2], *(
+    Rule(f"weights{' and biases' * biased}{_of_axis(axis)} at all positions", (*IN, *OUT),
+         _inner(axis, biased=biased, everywhere=True))
+    for axis in AXES for biased in (False, True)
+))  # fmt: skip
 
 
 def _biased(weights: Callable[[RowLayer], int | None]) -> Callable[[RowLayer], int | None]:
@@ -113,17 +149,16 @@ WEIGHTS: Mapping[Kind, tuple[Rule, ...]] = {
         Rule("weights", ("kh", "kw", "cout"), _product("kh", "kw", "cout")),
         Rule("weights and biases", ("kh", "kw", "cout"), _biased(_product("kh", "kw", "cout"))),
     ),
-    "fc": (
-        Rule("weights", (*IN, "cout"), _inner),
-        Rule("weights and biases", (*IN, "cout"), _biased(_inner)),
-    ),
+    "fc": _LINEAR,
     "batch_norm": (
         Rule("scale and shift", ("cin",), _product("cin", times=2)),
         Rule("scale, shift, mean and variance", ("cin",), _product("cin", times=4)),
+        Rule("shift", ("cin",), _product("cin")),
+        Rule("shift, mean and variance", ("cin",), _product("cin", times=3)),
         NONE,
     ),
     "norm": (
-        Rule("scale and shift", ("cin",), _product("cin", times=2)),
+        Rule("scale and shift", ("cout",), _product("cout", times=2)),
         Rule("scale and shift of the last axis", ("wout",), _product("wout", times=2)),
         Rule("scale of the last axis", ("wout",), _product("wout")),
         NONE,
@@ -134,7 +169,11 @@ WEIGHTS: Mapping[Kind, tuple[Rule, ...]] = {
         Rule("one slope", (), lambda _: 1),
     ),
     "lrn": (NONE, Rule("Netscope's two", (), lambda _: 2)),
-    "scale": (NONE, Rule("scale and shift", ("cin",), _product("cin", times=2))),
+    "scale": (
+        NONE,
+        Rule("scale and shift", ("cin",), _product("cin", times=2)),
+        Rule("a factor per channel", ("cin",), _product("cin")),
+    ),
     "avg_pool": (
         NONE,
         Rule("a coefficient and a bias per map", ("cout",), _product("cout", times=2)),
@@ -172,10 +211,7 @@ MACS: Mapping[Kind, tuple[Rule, ...]] = {
     "deconv": (
         Rule("weights x input positions", (*MAP, "hin", "win"), _scaled(_weights, "hin", "win")),
     ),
-    "fc": (
-        Rule("weights", (*IN, "cout"), _inner),
-        Rule("weights and biases", (*IN, "cout"), _biased(_inner)),
-    ),
+    "fc": _LINEAR_MACS,
     "batch_norm": (
         NONE,
         *(Rule(f"{n} per element", OUT, _product(*OUT, times=n)) for n in (2, 4, 1)),
@@ -205,12 +241,12 @@ ELEMENTS = (Rule("output elements", OUT, _product(*OUT)),)
 
 def _products_and_sums(layer: RowLayer) -> Fraction | None:
     """Half of the products and additions of all outputs: one addition fewer than products."""
-    weights, out = _inner(layer), layer.get("cout")
+    weights, out = _inner()(layer), layer.get("cout")
     return None if weights is None or out is None else Fraction(2 * weights - out[0], 2)
 
 
 MADDS = (
-    Rule("weights", (*IN, "cout"), _inner),
+    _LINEAR[0],
     Rule("products and their sums", (*IN, "cout"), _products_and_sums),
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -35,6 +36,7 @@ class Size(Struct, frozen=True):
         return None not in (self.c, self.h, self.w)
 
 
+@lru_cache(maxsize=1 << 14)
 def axes(text: str) -> tuple[int | None, ...]:
     """The sizes of a shape as it is printed, without a batch that is left open."""
     words = plain(PRODUCT.sub("x", text))
@@ -66,13 +68,25 @@ def _size(text: str) -> int | object | None:
 
 def channels_last(shapes: Iterable[Sequence[int | None]]) -> bool:
     """Whether shapes of three axes are height, width, channels: which two axes are equal."""
+    first, last = orders(shapes)
+    return last >= first
+
+
+def orders(shapes: Iterable[Sequence[int | None]]) -> tuple[int, int]:
+    """How many shapes show their channels first, and how many last."""
     first = last = 0
     for whole_shape in shapes:
         shape = whole_shape[1:] if len(whole_shape) == 4 else whole_shape
         if len(shape) == 3 and None not in shape:
             last += shape[0] == shape[1] != shape[2]
             first += shape[1] == shape[2] != shape[0]
-    return last >= first
+    return first, last
+
+
+def last_axis_of(shape: Sequence[int | None], usual: bool) -> bool:
+    """Whether one shape has its channels last; the usual order if it does not show one."""
+    first, last = orders([shape])
+    return bool(last) if first != last else usual
 
 
 def sized(shape: Sequence[int | None], last: bool) -> Size:
@@ -120,3 +134,10 @@ def whole(text: str) -> int | None:
     """A cell that is one whole number, with commas or not."""
     words = plain(text)
     return int(words.replace(",", "")) if re.fullmatch(NUMBER, words) else None
+
+
+def steps(room: int, step: int) -> tuple[int, ...]:
+    """Positions of a window that has so much room: by floor, then by ceil."""
+    if room < 0 or step < 1:
+        return ()
+    return (room // step + 1, -(-room // step) + 1)

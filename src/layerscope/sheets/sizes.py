@@ -4,23 +4,36 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import prod
 
 from msgspec import Struct
 
 from layerscope.documents.headings import Meaning
 from layerscope.sheets.kinds import POOLS, plain
-from layerscope.sheets.shapes import LONG, axes, channels_last, spatial, whole, window
+from layerscope.sheets.shapes import (
+    LONG,
+    axes,
+    channels_last,
+    last_axis_of,
+    orders,
+    spatial,
+    whole,
+    window,
+)
 from layerscope.sheets.sheet import EMPTY, Sheet, SheetRow
 
 CellPart = tuple[int, int, int]  # row, column and part of the cell
 Cells = frozenset[CellPart]
 NOWHERE: Cells = frozenset()
+OPEN_BATCH = re.compile(r"[\s`*]*[\[(]+\s*(?:none|-1|\?|[bn]|batch(?:_size)?)\s*,")
+MANY = 50  # parameters, from which on it is no chance that a size divides them
+CHANNELS = ("out_channels", "filters")
 
 
 # each axis of a shape is a part of its cell, so that what speaks for one does not speak for all
 AXIS_PARTS = {"c": 101, "h": 102, "w": 103, "b": 104}
+FILTER_PARTS = {"cin": 117, "cout": 118}
 WINDOW_PARTS = {"kh": 111, "kw": 112, "sh": 113, "sw": 114, "ph": 115, "pw": 116}
 
 
@@ -38,6 +51,10 @@ class Reading(Struct, frozen=True):
     sides: bool  # one number in an input or output cell is height and width
     batch: int | None = None  # the first of four axes of nearly all shapes
     spaced: bool = False  # axes have spaces between them, so that (65,536) is one number
+    mixed: bool = False  # some shapes have their channels first, and some last
+    deep: bool = False  # a column of its own has the channels, and a 1 stands before the height
+    sequence: str = ""  # of shapes of two axes: the names of both if one is the channels
+    lines: bool = False  # a column of its own has the channels, and one number is a length
 
 
 def _sides(sheet: Sheet, rows: Sequence[SheetRow]) -> bool:
@@ -48,12 +65,16 @@ def _sides(sheet: Sheet, rows: Sequence[SheetRow]) -> bool:
     return bool(shapes) and sum(len(shape) == 1 for shape in shapes) * 2 > len(shapes)
 
 
-def _order(sheet: Sheet, rows: Sequence[SheetRow]) -> bool:
-    """Whether shapes have their channels last."""
+def _shapes(sheet: Sheet, rows: Sequence[SheetRow]) -> list[tuple[int | None, ...]]:
+    """The shapes of inputs and outputs."""
     columns = [n for n, h in enumerate(sheet.headings) if h and h.meaning in ("input", "output")]
-    return channels_last(
-        axes(row.cells[n].text) for row in rows for n in columns if n < len(row.cells)
-    )
+    return [axes(row.cells[n].text) for row in rows for n in columns if n < len(row.cells)]
+
+
+def _is_mixed(rows: Sequence[SheetRow], shapes: Sequence[Sequence[int | None]]) -> bool:
+    """Whether layers that work on the last axis stand among shapes of both orders."""
+    turned = any(row.kind == "norm" or "permute" in row.named.lower() for row in rows)
+    return turned and 0 not in orders(shapes)
 
 
 def printed_sizes(
@@ -69,15 +90,27 @@ def printed_sizes(
         if plain(text) in EMPTY:
             continue
         refers = row.kind in ("concat", "add") and heading.meaning in ("input", "output")
-        if refers and len(axes(text)) == 1:
+        if refers and len(axes(text)) == 1 and not reading.lines:
             continue  # numbers of other rows
         for name, value in _sizes(heading.meaning, text, reading).items():
-            at: Cells = frozenset({(row.at, column, _part(name))})
-            if name in found:
+            if row.kind == "flatten" and name != "elements" and _is_longer(text, reading):
+                continue  # which axes are channels is left open
+            of_filters = heading.meaning.startswith("kernel")
+            part = FILTER_PARTS.get(name) if of_filters else None
+            at: Cells = frozenset({(row.at, column, part or _part(name))})
+            if name == "axes":
+                found.setdefault(name, SizeFact(value))
+            elif name in found:
                 again.append((name, SizeFact(value, at)))
             else:
                 found[name] = SizeFact(value, at)
     return found, again
+
+
+def _is_longer(text: str, reading: Reading) -> bool:
+    """Whether a shape has four axes, and the first is not the batch."""
+    shape = axes(text)
+    return len(shape) == 4 and reading.batch is not None and shape[0] != reading.batch
 
 
 def _part(name: str) -> int:
@@ -131,22 +164,43 @@ THOUSANDS = re.compile(r"[\[(]?\d{1,3}(?:,\d{3})+[\])]?")
 
 
 def _shape(text: str, side: str, reading: Reading) -> Mapping[str, int]:
+    """The sizes of a shape by name, its elements and its number of axes."""
     if reading.spaced and THOUSANDS.fullmatch(text.strip("`* ")):
         text = text.replace(",", "")
-    shape, last = axes(text), reading.last
+    shape = axes(text)
     found: dict[str, int | None] = {}
     if side == "out" and shape and None not in shape:
         found["elements"] = prod(size for size in shape if size is not None)
-    if len(shape) == 4 or (len(shape) == 2 and reading.batch is not None):
+    if reading.deep and len(shape) > 2:
+        shape = shape[-2:] if set(shape[:-2]) == {1} else ()
+    if _has_batch(shape, reading):
         found["batch"], shape = shape[0], shape[1:]
-    if len(shape) == 3:
-        names = ("h", "w", "c") if last else ("c", "h", "w")
-        found |= {f"{name}{side}": size for name, size in zip(names, shape, strict=True)}
-    elif len(shape) == 2:
-        found |= {f"h{side}": shape[0], f"w{side}": shape[1]}
-    elif len(shape) == 1:
-        found |= {f"c{side}": shape[0], f"h{side}": 1, f"w{side}": 1}
+    if side == "out" and shape:
+        found["axes"] = len(shape)
+    names = _axis_names(shape, reading)
+    found |= {f"{name}{side}": size for name, size in zip(names, shape, strict=False)}
+    for name in "hw" if names == "c" else "w" if names in ("h", *SEQUENCES) else "":
+        found[f"{name}{side}"] = 1
     return {name: size for name, size in found.items() if size is not None}
+
+
+SEQUENCES = ("ch", "hc")
+
+
+def _has_batch(shape: Sequence[int | None], reading: Reading) -> bool:
+    if len(shape) == 3:
+        return bool(reading.sequence) and shape[0] == reading.batch
+    return len(shape) == 4 or (len(shape) == 2 and reading.batch is not None)
+
+
+def _axis_names(shape: Sequence[int | None], reading: Reading) -> str:
+    """What the axes of a shape are: channels, height, width; those that are not named are one."""
+    if len(shape) == 3:
+        last = last_axis_of(shape, reading.last) if reading.mixed else reading.last
+        return "hwc" if last else "chw"
+    if len(shape) == 2:
+        return reading.sequence or "hw"
+    return ("h" if reading.lines else "c") if len(shape) == 1 else ""
 
 
 def _kernel(text: str) -> Mapping[str, int]:
@@ -157,6 +211,8 @@ def _kernel(text: str) -> Mapping[str, int]:
         "kh": found.kernel[0],
         "kw": found.kernel[1] if len(found.kernel) > 1 else found.kernel[0],
     }
+    if len(found.kernel) == 4:  # 3x3x64x128: height, width, depth and number of filters
+        sizes |= {"cin": found.kernel[2], "cout": found.kernel[3]}
     if found.stride is not None:
         sizes |= {"sh": found.stride, "sw": found.stride}
     if found.filters is not None:
@@ -203,10 +259,8 @@ def _spaced(sheet: Sheet, rows: Sequence[SheetRow]) -> bool:
     )
 
 
-def _batch(sheet: Sheet, rows: Sequence[SheetRow]) -> int | None:
+def _batch(shapes: Sequence[Sequence[int | None]]) -> int | None:
     """The first axis of the shapes with four axes, if they agree."""
-    columns = [n for n, h in enumerate(sheet.headings) if h and h.meaning in ("input", "output")]
-    shapes = [axes(row.cells[n].text) for row in rows for n in columns if n < len(row.cells)]
     firsts = Counter(shape[0] for shape in shapes if len(shape) == 4)
     if not firsts:
         return None
@@ -214,8 +268,54 @@ def _batch(sheet: Sheet, rows: Sequence[SheetRow]) -> int | None:
     return usual if count * 10 >= firsts.total() * 9 else None
 
 
+def _is_deep(meanings: Collection[Meaning], shapes: Sequence[Sequence[int | None]]) -> bool:
+    """Whether most sizes beside a column of channels have a 1 before height and width."""
+    long = [shape for shape in shapes if len(shape) > 2]
+    ones = sum(shape[0] == 1 for shape in long)
+    return not {*CHANNELS}.isdisjoint(meanings) and ones * 2 > len(long)
+
+
+def _has_lines(sheet: Sheet, rows: Sequence[SheetRow]) -> bool:
+    """Whether single numbers in output cells are other ones than the channels beside them."""
+    outputs = [n for n, h in enumerate(sheet.headings) if h and h.meaning == "output"]
+    channels = [n for n, h in enumerate(sheet.headings) if h and h.meaning in CHANNELS]
+    if len(outputs) != 1 or not channels:
+        return False
+    given = [
+        (axes(row.cells[outputs[0]].text), whole(row.cells[channels[0]].text))
+        for row in rows
+        if len(row.cells) > max(outputs[0], channels[0])
+    ]
+    pairs = [(shape[0], count) for shape, count in given if len(shape) == 1 and count is not None]
+    return sum(size != count for size, count in pairs) * 2 > len(pairs)
+
+
+def _sequence(sheet: Sheet, rows: Sequence[SheetRow], batch: int | None) -> str:
+    """Which axis of two has the channels: parameters are multiples of their number."""
+    column, counts = sheet.column("output"), {"hc": 0, "ch": 0}
+    if column is None:
+        return ""
+    for row in rows:
+        given = (c.figure for c in row.claims if c.meaning in ("params", "weights") and c.figure)
+        figure = next(given, None)
+        shape = axes(row.cells[column].text) if column < len(row.cells) else ()
+        shape = shape[1:] if len(shape) == 3 and batch is not None else shape
+        opened = batch is not None or OPEN_BATCH.match(row.cells[column].text.lower())
+        if not opened or figure is None or figure.power or figure.value() < MANY or len(shape) != 2:
+            continue
+        divides = [size is not None and size > 1 and figure.value() % size == 0 for size in shape]
+        counts["ch"] += divides[0] and not divides[1]
+        counts["hc"] += divides[1] and not divides[0]
+    order = max(counts, key=lambda each: counts[each])
+    return order if counts[order] > 2 * min(counts.values()) else ""
+
+
 def reading_of(sheet: Sheet, rows: Sequence[SheetRow]) -> Reading:
     """How the shapes of a sheet are written."""
+    shapes = _shapes(sheet, rows)
+    meanings = {heading.meaning for heading in sheet.headings if heading}
     return Reading(
-        _order(sheet, rows), _sides(sheet, rows), _batch(sheet, rows), _spaced(sheet, rows)
-    )
+        channels_last(shapes), _sides(sheet, rows), _batch(shapes), _spaced(sheet, rows),
+        _is_mixed(rows, shapes), _is_deep(meanings, shapes), _sequence(sheet, rows, _batch(shapes)),
+        _has_lines(sheet, rows),
+    )  # fmt: skip

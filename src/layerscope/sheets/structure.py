@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+from itertools import product
+from math import prod
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from layerscope.sheets.kinds import POOLS, SAME_SHAPE, Kind, named_sizes, plain
+from layerscope.documents.figures import RULES, Figure
+from layerscope.sheets.kinds import POOLS, SAME_SHAPE, Kind, named_sizes, plain, worded_kernel
+from layerscope.sheets.shapes import steps
 from layerscope.sheets.sheet import WHOLE, Blank, Sheet, SheetRow
 from layerscope.sheets.sizes import (
     AXIS_PARTS as AXIS_PARTS,
@@ -31,6 +36,7 @@ from layerscope.sheets.sizes import (
 from layerscope.sheets.sizes import (
     SizeFact as SizeFact,
 )
+from layerscope.sheets.tree import containers
 
 
 class RowLayer(Struct):
@@ -49,8 +55,13 @@ class RowLayer(Struct):
 
     def get(self, *names: str) -> tuple[int, ...] | None:
         """The values of some sizes; None if one is left open."""
-        found = [self.sizes.get(name) for name in names]
-        return None if None in found else tuple(fact.value for fact in found if fact)
+        found = []
+        for name in names:
+            fact = self.sizes.get(name)
+            if fact is None:
+                return None
+            found.append(fact.value)
+        return tuple(found)
 
     def cells(self, *names: str) -> Cells:
         """The cells that some sizes come from."""
@@ -63,7 +74,7 @@ def layers_of(sheet: Sheet) -> list[RowLayer]:
     if rows and rows[-1].kind == "input" and all(row.kind != "input" for row in rows[:-1]):
         rows = rows[::-1]  # from the output at the top to the input
     reading = reading_of(sheet, rows)
-    deeper = _containers(rows)
+    deeper = containers(rows)
     layers: list[RowLayer] = []
     for row in rows:
         printed, again = printed_sizes(sheet, row, reading)
@@ -147,34 +158,6 @@ def _is_blank(fact: SizeFact, blank: Blank) -> bool:
     return any(cell in blank for cell in fact.cells)
 
 
-TREE = re.compile(r"[\s│├└─|+`\\]*(?:[├└]─|[|+`\\]--?)\s*")
-
-
-def class_name(label: str) -> str:
-    """The class of a module in a tree: `Sequential` of `├─Sequential: 1-5`."""
-    mark = TREE.match(label)
-    return label[mark.end() if mark else 0 :].partition(":")[0].partition("(")[0].strip()
-
-
-def _containers(rows: Sequence[SheetRow]) -> dict[int, tuple[int, int]]:
-    """Rows of a tree with rows below them: the last row one level below, and the last of all."""
-    marks = [TREE.match(row.label) for row in rows]
-    if sum(mark is not None for mark in marks) < 2:
-        return {}
-    depths = [mark.end() if mark else 0 for mark in marks]
-    found: dict[int, tuple[int, int]] = {}
-    above: list[int] = []  # rows that may have more rows below them
-    for number, depth in enumerate([*depths, -1]):
-        while above and depths[above[-1]] >= depth:
-            row = above.pop()
-            if row < number - 1:
-                found[row] = (found[row][0], number - 1)
-        if above:
-            found[above[-1]] = (number, number)
-        above.append(number)
-    return found
-
-
 def _is_after_gap(sheet: Sheet, above: SheetRow, row: SheetRow) -> bool:
     """Whether a line of dots, which stands for rows, is between two rows."""
     left_out = sheet.table.left_out  # in the order of lines
@@ -229,8 +212,19 @@ def _use_formulas(layers: Iterable[RowLayer]) -> None:
                     layer.printed.setdefault(name, SizeFact(size, at))
 
 
-def _use_names(layers: Iterable[RowLayer]) -> None:
+def _use_words(layers: Iterable[RowLayer]) -> None:
+    """Take kernels from cells such as `Conv 3x3`, where no column has them."""
+    for layer in layers:
+        if layer.kind in ("conv", "depthwise", "deconv", *POOLS) and "kh" not in layer.printed:
+            found = (worded_kernel(cell.text) for cell in layer.row.cells)
+            size = next((size for size in found if size), None)
+            if size is not None:
+                layer.printed |= {"kh": SizeFact(size), "kw": SizeFact(size)}
+
+
+def _use_names(layers: list[RowLayer]) -> None:
     """Take sizes from names such as CONV3-64 if they agree with every shape that is printed."""
+    _use_words(layers)
     named = [(layer, named_sizes(layer.row.named)) for layer in layers]
     given = [(layer, sizes) for layer, sizes in named if sizes]
     channels = [
@@ -271,9 +265,9 @@ def refill(layer: RowLayer) -> None:
                 sizes[f"{axis}out"] = fact
         return
     if before is not None:
-        for axis in "chw":
-            if f"{axis}out" in before.sizes:
-                sizes.setdefault(f"{axis}in", before.sizes[f"{axis}out"])
+        for axis, given in given_sizes(layer, before):
+            if given is not None:
+                sizes.setdefault(f"{axis}in", given)
     if layer.kind in SAME_SHAPE or layer.kind in ("add",):
         _same(sizes, "chw")
     elif layer.kind in POOLS or layer.kind in ("upsample", "depthwise"):
@@ -283,17 +277,68 @@ def refill(layer: RowLayer) -> None:
         sizes.setdefault("hout", SizeFact(1))
         sizes.setdefault("wout", SizeFact(1))
     elif layer.kind == "fc":
+        positions = _positions(layer)
         for axis in "hw":
-            sizes.setdefault(f"{axis}out", SizeFact(1))
+            size = SizeFact(1) if positions == 1 else sizes.get(f"{axis}in")
+            if size is not None:
+                sizes.setdefault(f"{axis}out", size)
     elif layer.kind == "flatten":
         got = layer.get("cin", "hin", "win")
-        if got:
-            at = layer.cells("cin", "hin", "win")
-            sizes.setdefault("cout", SizeFact(got[0] * got[1] * got[2], at))
+        area = layer.get("hout", "wout") or (1, 1)
+        turned = "permute" in layer.row.named.lower() and "hout" not in sizes
+        if got and prod(area) and prod(got) % prod(area) == 0 and not turned:
+            at = layer.cells("cin", "hin", "win", "hout", "wout")
+            sizes.setdefault("cout", SizeFact(prod(got) // prod(area), at))
             sizes.setdefault("hout", SizeFact(1))
             sizes.setdefault("wout", SizeFact(1))
     if layer.kind in ("conv", "deconv", *POOLS):
         _spatial(layer)
+
+
+def given_sizes(layer: RowLayer, before: RowLayer) -> Iterator[tuple[str, SizeFact | None]]:
+    """What a row gives another, by axis: the last or the first of two others may become channels.
+
+    Those of a map are equal as a rule, so that a wrong number of channels is none of them.
+    """
+    got, channels = before.get("cout", "hout", "wout"), layer.printed.get("cin")
+    order = "chw"
+    if got is not None and channels is not None and got[0] != channels.value > 1:
+        if got[1] != got[2] == channels.value:
+            order = "wch"
+        elif got[2] == 1 and got[1] == channels.value:
+            order = "hcw"
+    elif got is not None and layer.kind == "fc" and got[0] != got[1] > got[2] == 1:
+        positions = layer.printed.get("hout")
+        order = "hcw" if positions is not None and positions.value == got[0] > 1 else order
+    for axis, given in zip("chw", order, strict=True):
+        yield axis, before.sizes.get(f"{given}out")
+
+
+def _positions(layer: RowLayer) -> int:
+    """At how many positions a fully connected layer works; 0 if that is left open.
+
+    It is one, unless only the elements of all positions of its input explain its output.
+    """
+    filters, area = layer.get("cout"), layer.get("hin", "win")
+    if filters is None or area == (1, 1) or "hout" in layer.sizes:
+        return 1
+    given = (c for c in layer.row.claims if c.meaning in ("memory", "activations"))
+    figures = [(c.figure, c.heading.scale) for c in given if c.figure and c.figure.mantissa]
+    if all(_counts(figure, Fraction(filters[0], scale)) for figure, scale in figures):
+        return 1
+    if area is None:
+        return 0
+    count = prod(area)
+    right = all(_counts(figure, Fraction(filters[0] * count, scale)) for figure, scale in figures)
+    return count if right else 1
+
+
+def _counts(figure: Figure, elements: Fraction) -> bool:
+    """Whether a figure is that of some elements, or of their bytes."""
+    return any(
+        figure.stands_for(elements * size, base, how)
+        for size, base, how in product((1, 4, 2), (1000, 1024), RULES)
+    )
 
 
 def without(layer: RowLayer, cell_part: CellPart) -> RowLayer:
@@ -347,10 +392,3 @@ def output_sizes(layer: RowLayer, axis: str) -> tuple[int, ...]:
     pads = [pad.value] if pad else [0] if pool else []
     found = [n for p in pads for n in steps(size + 2 * p - span, step)]
     return tuple(dict.fromkeys(found))
-
-
-def steps(room: int, step: int) -> tuple[int, ...]:
-    """Positions of a window that has so much room: by floor, then by ceil."""
-    if room < 0 or step < 1:
-        return ()
-    return (room // step + 1, -(-room // step) + 1)

@@ -6,17 +6,26 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from msgspec import Struct
+
 from layerscope.sheets.kinds import POOLS
-from layerscope.sheets.structure import RowLayer, output_sizes, steps
+from layerscope.sheets.shapes import steps
+from layerscope.sheets.structure import RowLayer, output_sizes
 
 Habit = Literal["same", "valid", ""]
 STRIDES = 4  # the largest stride that a row may leave out
+MANY_POOLS = 3  # that show how a table pads
 PADS = 64  # the largest padding that a row may leave out: a printed kernel may be any number
 
 
-def window_sizes(
-    layer: RowLayer, axis: str, habit: Habit, pools_by_kernel: bool = False
-) -> tuple[int, ...]:
+class PoolHabits(Struct, frozen=True):
+    """How pools move and pad where a table does not print it."""
+
+    by_kernel: bool = False  # without a printed stride they move by their kernel
+    same: bool = False  # without a printed padding they keep the size, divided by the stride
+
+
+def window_sizes(layer: RowLayer, axis: str, habit: Habit, pools: PoolHabits) -> tuple[int, ...]:
     """Output sizes that are right for a window, the usual one first; () if too much is left open.
 
     A stride or padding that is not printed follows the table's habit, and without one any will do.
@@ -28,8 +37,10 @@ def window_sizes(
     stride, pad = layer.sizes.get(f"s{axis}"), layer.sizes.get(f"p{axis}")
     pool = layer.kind in POOLS
     if stride and (pad or pool):
-        return output_sizes(layer, axis)
-    if not stride and (not pools_by_kernel if pool else not habit):
+        found = output_sizes(layer, axis)
+        same = (-(-size // stride.value),) if pools.same and not pad and stride.value else ()
+        return tuple(dict.fromkeys((*found, *same)))
+    if not stride and (not pools.by_kernel if pool else not habit):
         return ()
     step = stride.value if stride else kernel if pool else 1
     if pool:
@@ -59,7 +70,8 @@ def sizes_left_open(layer: RowLayer, axis: str) -> Iterator[int]:
             for each in [pad.value] if pad else open_pads(kernel):
                 yield from steps(size + 2 * each - kernel, step)
         else:
-            each_side = step == 1 and kernel % 2  # else one side may have one more
+            is_square = layer.get("kh") == layer.get("kw")
+            each_side = step == 1 and (kernel % 2 or not is_square)  # else one may have one more
             for both in range(0, 2 * open_pads(kernel)[-1] + 1, 2 if each_side else 1):
                 yield from steps(size + both - kernel, step)[:1]
 
@@ -93,9 +105,21 @@ def padding_habit(layers: Sequence[RowLayer]) -> Habit:
     return best if counts["all"] and counts[best] * 4 >= counts["all"] * 3 else ""
 
 
-def pools_by_kernel(layers: Sequence[RowLayer]) -> bool:
-    """Whether pools without a printed stride move by their kernel: of half of them at least."""
-    pools = [layer for layer in layers if layer.kind in POOLS and "sh" not in layer.sizes]
-    fact = [got for layer in pools if (got := layer.get("hin", "kh", "hout")) is not None]
+def pool_habits(layers: Sequence[RowLayer]) -> PoolHabits:
+    """How pools move and pad: strides of half of them at least, and padding of all but one."""
+    pools = [layer for layer in layers if layer.kind in POOLS]
+    fact = [
+        got
+        for layer in pools
+        if "sh" not in layer.sizes and (got := layer.get("hin", "kh", "hout")) is not None
+    ]
     right = sum(out in steps(size - kernel, kernel) for size, kernel, out in fact)
-    return right > 1 and right * 2 >= len(fact)
+    bare = [
+        got
+        for layer in pools
+        if "ph" not in layer.sizes and (got := layer.get("hin", "hout", "sh")) is not None
+    ]
+    same = sum(out == -(-size // step) for size, out, step in bare if step)
+    return PoolHabits(
+        right > 1 and right * 2 >= len(fact), len(bare) >= MANY_POOLS and same >= len(bare) - 1
+    )

@@ -48,6 +48,7 @@ LOOKED_FOR = (
     "headings that are recognised, such as layer, type, kernel, output or params, and for what "
     "MatConvNet, Netscope, Boda, PyTorch, Keras and Darknet print"
 )
+SEVERAL = "the document prints "  # begins the note of a document with several networks
 
 
 class DocumentReader(Protocol):
@@ -105,7 +106,7 @@ def _with_others(graph: Graph, found: Sequence[PrintedNetwork], number: int) -> 
     if not others:
         return graph
     more = f" and {len(others) - 5} more" if len(others) > 5 else ""
-    what = f"the document prints {len(found)} networks, or one several times: this is #{number}"
+    what = f"{SEVERAL}{len(found)} networks, or one several times: this is #{number}"
     return replace(graph, notes=(*graph.notes, f"{what}; {', '.join(others[:5])}{more}"))
 
 

@@ -355,7 +355,9 @@ MAKERS: Mapping[str, Callable[[LayerRow, tuple[Shape, ...], bool], Candidates]] 
     **{op: _plain(op, at.Activation()) for op in ACTIVATIONS},
     "prelu": _plain("prelu", at.PReLU(), at.PReLU(shared=True)),
     "batch_norm": _plain("batch_norm", at.BatchNorm(), at.BatchNorm(affine=False)),
-    "layer_norm": _plain("layer_norm", at.LayerNorm()),
+    "layer_norm": _plain(
+        "layer_norm", at.LayerNorm(), at.LayerNorm(affine=False), at.LayerNorm(bias=False)
+    ),
     "lrn": _plain("lrn", at.LocalResponseNorm(LRN_SIZE)),
     "scale": _plain("scale", at.Scale(bias=True), at.Scale()),
     "dropout": _plain("dropout", at.Dropout()),

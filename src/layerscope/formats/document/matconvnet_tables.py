@@ -23,12 +23,12 @@ def tables(lines: Sequence[str]) -> tuple[Table, ...]:
     found: list[Table] = []
     start = 0
     while start < len(lines):
-        sign = _sign(lines[start])
+        sign = sign_of(lines[start])
         end = start
         while sign and end < len(lines) and (sign in lines[end] or lines[end].strip() == HLINE):
             end += 1
         block = [
-            _cells(lines[n], n + 1, sign)
+            cells_of(lines[n], n + 1, sign)
             for n in range(start, end)
             if not is_rule(lines[n]) and lines[n].strip() != HLINE
         ]
@@ -45,7 +45,7 @@ def tables(lines: Sequence[str]) -> tuple[Table, ...]:
     return tuple(found)
 
 
-def _sign(line: str) -> str:
+def sign_of(line: str) -> str:
     """What separates the cells of a line; "" for other lines."""
     if "|" in line:
         return "|"
@@ -54,7 +54,8 @@ def _sign(line: str) -> str:
     return "&" if "&" in line else ""
 
 
-def _cells(line: str, number: int, sign: str) -> Row:
+def cells_of(line: str, number: int, sign: str) -> Row:
+    """The cells of a line."""
     if sign == "|":
         return split(line, number)
     if sign == '",':
