@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from layerscope.errors import ShapeError
+from layerscope.errors import LayerscopeError, ShapeError
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape
 from layerscope.ops import SPECS, Call
+from layerscope.ops.calls import infer_call
+from tests.brute import CASES
 from tests.brute.case import window as w
 
 
@@ -92,3 +96,17 @@ from tests.brute.case import window as w
 def test_what_does_not_fit_is_refused(op: str, told: Any, inputs: list[Shape], match: str) -> None:
     with pytest.raises(ShapeError, match=match):
         SPECS[op].shape(Call(told, tuple(inputs)))
+
+
+@pytest.mark.parametrize("op", sorted({case.op for case in CASES}))
+def test_empty_attributes_and_few_axes_raise_named_errors(op: str) -> None:
+    """No bins, sizes or axes, on tensors of 0 to 4 axes: shapes, or an error of ours."""
+    for case in [each for each in CASES if each.op == op]:
+        own = case.attributes
+        names = [] if own is None else [n for n in own.__struct_fields__ if getattr(own, n) != ()]
+        tuples = [n for n in names if isinstance(getattr(own, n), tuple)]
+        for changed in (own, *[replace(own, **{name: ()}) for name in tuples]):
+            for rank in range(5):
+                shapes = tuple(tuple(shape[:rank]) for shape in case.inputs)
+                with contextlib.suppress(LayerscopeError):
+                    infer_call(op, changed, shapes)

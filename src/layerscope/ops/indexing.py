@@ -181,6 +181,8 @@ def _table_shape(call: Call) -> tuple[Shape, ...]:
     a: Table = call.attributes
     if not a.shape or min(a.shape) < 1:
         raise ShapeError(f"a table of {_text(a.shape)}, expected at least 1 everywhere")
+    if a.batched and not call.x:
+        raise ShapeError(f"a table of {_text(a.shape)} repeated for a batch, expected a batch axis")
     if a.batched and a.shape[0] != 1:
         raise ShapeError(f"a table of {_text(a.shape)} repeated for a batch, expected 1 in front")
     return ((call.x[0], *a.shape[1:]) if a.batched else a.shape,)

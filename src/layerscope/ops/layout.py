@@ -113,7 +113,7 @@ def _pad_shape(call: Call) -> tuple[Shape, ...]:
     shape = tuple(
         size + before + after for size, (before, after) in zip(call.x, a.pads, strict=True)
     )
-    if min(shape) < 1:
+    if min(shape, default=1) < 1:
         raise ShapeError(f"padding {shown(call.x)} by {a.pads} leaves {shown(shape)}")
     return (shape,)
 

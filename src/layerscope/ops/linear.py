@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from string import ascii_letters
-
 from msgspec import Struct
 
 from layerscope.errors import ShapeError
@@ -166,7 +164,8 @@ def einsum_terms(call: Call) -> tuple[list[str], str, dict[str, int]]:
     if len(terms) != len(call.inputs):
         raise ShapeError(f"einsum {a.equation!r} of {len(call.inputs)} operands")
     for term in (*terms, right):
-        if not set(term.replace("...", "", 1)) <= set(ascii_letters):
+        letters = term.replace("...", "", 1)
+        if letters and not (letters.isascii() and letters.isalpha()):
             raise ShapeError(f"einsum {a.equation!r}: {term!r}, expected letters and one ellipsis")
     if not arrow:
         once = (letter for letter in sorted(set(left)) if left.count(letter) == 1)

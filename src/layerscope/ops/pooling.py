@@ -83,7 +83,7 @@ def _adaptive_shape(call: Call) -> tuple[Shape, ...]:
     bins = tuple(
         size if bins is None else bins for bins, size in zip(a.output, call.x[lead:], strict=True)
     )
-    if min(bins) < 1:
+    if min(bins, default=0) < 1:
         raise ShapeError(f"adaptive pooling into {bins}, expected at least 1 everywhere")
     shape = (*call.x[:lead], *bins)
     return (shape, shape) if a.indices else (shape,)

@@ -14,6 +14,8 @@ def _axes(call: Call) -> tuple[int, ...]:
     a: Reduce = call.attributes or Reduce()
     rank = len(call.x)
     if a.tail:
+        if not a.axes:
+            raise ShapeError("a reduction of the last axes, expected the first of them")
         return tuple(range(axis_of(a.axes[0], rank), rank))
     axes = tuple([axis_of(axis, rank) for axis in a.axes]) if a.axes else tuple(range(rank))
     if len({*axes}) < len(axes):

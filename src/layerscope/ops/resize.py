@@ -25,7 +25,7 @@ def _resize_shape(call: Call) -> tuple[Shape, ...]:
         if len(scale) != len(spatial):
             raise ShapeError(f"{len(a.scale)} scales for {len(spatial)} spatial axes")
         sizes = tuple(size * up // down for size, (up, down) in zip(spatial, scale, strict=True))
-    if len(sizes) != len(spatial) or min(sizes) < 1:
+    if len(sizes) != len(spatial) or min(sizes, default=0) < 1:
         raise ShapeError(f"resizing {spatial} to {sizes}")
     return ((*call.x[:2], *sizes),)
 
@@ -59,7 +59,7 @@ def _interp_sizes(call: Call) -> tuple[tuple[int, ...], tuple[int, ...]]:
     a: Interp = call.attributes
     need_rank(call, 3, "interpolation")
     cropped = tuple(size - sum(a.crop) for size in call.x[2:])
-    if min(a.crop) < 0 or min(cropped) < 1 or min(a.shrink, a.zoom) < 1:
+    if min(a.crop, default=0) < 0 or min(cropped) < 1 or min(a.shrink, a.zoom) < 1:
         raise ShapeError(
             f"interpolating {call.x[2:]} cropped by {a.crop}, shrunk by {a.shrink}, zoomed by "
             f"{a.zoom}"
@@ -68,7 +68,7 @@ def _interp_sizes(call: Call) -> tuple[tuple[int, ...], tuple[int, ...]]:
         sizes = call.inputs[1][2:]
     else:
         sizes = a.size or tuple(((size - 1) // a.shrink) * a.zoom + 1 for size in cropped)
-    if len(sizes) != len(cropped) or min(sizes) < 1:
+    if len(sizes) != len(cropped) or min(sizes, default=0) < 1:
         raise ShapeError(f"interpolating {call.x[2:]} to {sizes}")
     return cropped, sizes
 
@@ -108,7 +108,7 @@ def _unpool_shape(call: Call) -> tuple[Shape, ...]:
     sizes = a.size or tuple(
         size * by - less for size, by, less in zip(x[2:], a.scale, a.less, strict=True)
     )
-    if len(sizes) != len(x) - 2 or min(sizes) < 1:
+    if len(sizes) != len(x) - 2 or min(sizes, default=0) < 1:
         raise ShapeError(f"unpooling {x[2:]} to {sizes}")
     return ((*x[:2], *sizes),)
 

@@ -24,7 +24,7 @@ def _roi_shape(call: Call) -> tuple[Shape, ...]:
     features, regions = call.inputs
     if len(features) != 4 or len(regions) < 2 or elements(regions[1:]) != 5:
         raise ShapeError(f"RoI pooling takes N x C x H x W and R x 5, got {features} and {regions}")
-    if min(a.output) < 1:
+    if min(a.output, default=0) < 1:
         raise ShapeError(f"RoI pooling into {a.output}, expected at least 1 everywhere")
     return ((regions[0], features[1], *a.output),)
 
@@ -44,7 +44,7 @@ def _align_shape(call: Call) -> tuple[Shape, ...]:
         raise ShapeError(f"RoI align takes N x C x H x W and R x 5, got {features} and {regions}")
     if len(call.inputs) == 3 and call.inputs[2] != regions[:1]:
         raise ShapeError(f"RoI align of {regions[0]} regions in images {call.inputs[2]}")
-    if min(a.output) < 1 or a.samples < 1:
+    if min(a.output, default=0) < 1 or a.samples < 1:
         raise ShapeError(f"RoI align into {a.output} of {a.samples} samples, expected at least 1")
     return ((regions[0], features[1], *a.output),)
 

@@ -47,7 +47,7 @@ def _pieces(call: Call) -> tuple[int, tuple[int, ...]]:
     if sizes.count(-1) == 1:
         rest = whole - sum(size for size in sizes if size != -1)
         sizes = tuple(rest if size == -1 else size for size in sizes)
-    if sum(sizes) != whole or min(sizes) < 0:
+    if sum(sizes) != whole or min(sizes, default=-1) < 0:
         raise ShapeError(f"cutting {whole} into {a.sizes}, which add up to {sum(sizes)}")
     return axis, sizes
 
@@ -73,6 +73,11 @@ def _split_access(call: Call) -> tuple[AccessMap, ...]:
 def _ranges(call: Call) -> dict[int, range]:
     a: Slice = call.attributes
     steps = a.steps or (1,) * len(a.axes)
+    if not len(a.axes) == len(a.starts) == len(a.ends) == len(steps):
+        raise ShapeError(
+            f"a slice with {len(a.axes)} axes, {len(a.starts)} starts, {len(a.ends)} ends and "
+            f"{len(steps)} steps"
+        )
     ranges = {}
     for axis, start, end, step in zip(a.axes, a.starts, a.ends, steps, strict=True):
         if step == 0:
