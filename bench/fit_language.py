@@ -3,10 +3,12 @@
     python bench/fit_language.py ../shared/truth/llm [--write]
 
 Speeds are those of llama.cpp, by family of machines (engines/accelerators.py). Half of the pairs of
-machine and model are drawn at random and fitted; the other half is predicted, beside a baseline of
-one line: weight bytes / bandwidth times one constant for each family, fitted on the same half. With
---write, rates fitted on all of them go into the package with the errors of the half left out. No
-prediction is below its floor.
+machine and model are drawn at random in each family, those with batches of experts apart, and
+fitted; the other half is predicted, beside a baseline of one line: weight bytes / bandwidth times
+one constant for each family, fitted on the same half. The skew with which tokens of a batch choose
+experts is chosen on the fitted half for each family with such batches; other families take that of
+DGX Spark, whose kernels are CUDA's, too. With --write, rates fitted on all of them go into the
+package with the errors of the half left out. No prediction is below its floor.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ import csv
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +41,7 @@ from layerscope.prediction.language import (
 
 TARGET = Path(__file__).parent.parent / "src" / "layerscope" / "prediction" / "language_rates.py"
 SEED, ROUNDS, GIB = 3, 25, 2**30
+SKEWS = (0.0, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4)
 FIELDS = ("weights", "cache", "half", "quantized", "experts", "attention", "product")
 MACHINES = {
     "3070": "rtx3070", "3080": "rtx3080", "3080Ti": "rtx3080ti", "3090": "rtx3090",
@@ -119,7 +123,8 @@ def model_of(name: str, folder: Path) -> tuple[str, LanguageModel] | None:
     return None
 
 
-def speeds_of(folder: Path) -> list[Speed]:
+def speeds_of(folder: Path, skews: Mapping[str, float]) -> list[Speed]:
+    """Speeds of the families that have a skew."""
     with (folder / "llm_speed.csv").open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["family"].startswith("llama-b")]
     models: dict[str, tuple[str, LanguageModel] | None] = {}
@@ -127,6 +132,8 @@ def speeds_of(folder: Path) -> list[Speed]:
     for row in rows:
         kind, machine = METRICS.get(row["metric"]), MACHINES.get(row["hardware"])
         if kind is None or machine is None or row["checked"] == "contradicts":
+            continue
+        if ACCELERATORS[machine].family not in skews:
             continue
         name = row["model"]
         if name.startswith("gpt-oss ?B"):
@@ -139,14 +146,17 @@ def speeds_of(folder: Path) -> list[Speed]:
         start, model = known
         size = float(row["model_size_gib"] or SIZES.get(start, 0)) * GIB
         if size:
-            found.append(_speed(row, kind, machine, (start, model, size)))
+            found.append(_speed(row, kind, (machine, skews), (start, model, size)))
     return found
 
 
 def _speed(
-    row: dict[str, str], kind: str, machine: str, network: tuple[str, LanguageModel, float]
+    row: dict[str, str],
+    kind: str,
+    setting: tuple[str, Mapping[str, float]],
+    network: tuple[str, LanguageModel, float],
 ) -> Speed:
-    start, model, size = network
+    (machine, skews), (start, model, size) = setting, network
     depth, batch = int(row["depth"] or 0), int(row["batch"])
     batched = row["test"] == "batched"
     if kind == "prefill":
@@ -157,10 +167,14 @@ def _speed(
         step = Step(tokens=1, past=past, batch=batch)
         seconds = batch / float(row["value"])
     each = size / total_params(model)
-    works = layer_works(
-        model, step, lambda _part, _name, shape: each * float(np.prod(shape)), "f16"
-    )
     sheet = ACCELERATORS[machine]
+    works = layer_works(
+        model,
+        step,
+        lambda _part, _name, shape: each * float(np.prod(shape)),
+        "f16",
+        skews[sheet.family],
+    )
     limits = limits_of(sheet, 8 * each)
     given = re.search(r"n_ubatch ?= ?(\d+)", row["conditions"])
     reads = passes(step, int(given[1]) if given else MICRO_BATCH)
@@ -198,11 +212,63 @@ def predicted(speeds: Sequence[Speed], rates: Array) -> Array:
     return np.array([max(speed.amounts @ rates, speed.floor / speed.cards) for speed in speeds])
 
 
+def sends_batches(speed: Speed) -> bool:
+    """Whether several tokens choose experts."""
+    return (
+        speed.kind == "decode"
+        and speed.step.batch > 1
+        and any(work.expert_flops for work in speed.works)
+    )
+
+
+def skew_error(speeds: Sequence[Speed]) -> float:
+    """The mean error of batches of models with experts, fitted with the rest of the family."""
+    batches = [speed for speed in speeds if sends_batches(speed)]
+    seconds = np.array([speed.seconds for speed in batches])
+    return float(np.mean(np.abs(np.log(predicted(batches, fit(speeds)) / seconds))))
+
+
+def fitted_skews(
+    folder: Path, half: AbstractSet[tuple[str, str]], families: AbstractSet[str]
+) -> dict[str, float]:
+    """The skew of each family with the least error on the fitted half."""
+    scores: dict[str, dict[float, float]] = {family: {} for family in sorted(families)}
+    for skew in SKEWS:
+        speeds = speeds_of(folder, dict.fromkeys(families, skew))
+        for family, found in scores.items():
+            mine = [s for s in speeds if s.family == family and (s.machine, s.network) in half]
+            found[skew] = skew_error(mine)
+    for family, found in scores.items():
+        print(f"{family}: error by skew", ", ".join(f"{s:g} {e:.3f}" for s, e in found.items()))
+    return {family: min(found, key=lambda s: found[s]) for family, found in scores.items()}
+
+
+def drawn_half(speeds: Sequence[Speed]) -> set[tuple[str, str]]:
+    """Half of the pairs of each family, rounded up; pairs with batches of experts are apart."""
+    batched = {(speed.machine, speed.network) for speed in speeds if sends_batches(speed)}
+    groups: dict[tuple[str, bool], set[tuple[str, str]]] = {}
+    for speed in speeds:
+        pair = speed.machine, speed.network
+        groups.setdefault((speed.family, pair in batched), set()).add(pair)
+    random = np.random.default_rng(SEED)
+    half: set[tuple[str, str]] = set()
+    for _, group in sorted(groups.items()):
+        listed = sorted(group)
+        order = random.permutation(len(listed))
+        half.update(listed[n] for n in order[: -(-len(listed) // 2)])
+    return half
+
+
 def main() -> None:
-    speeds = speeds_of(Path(sys.argv[1]))
-    pairs = sorted({(speed.machine, speed.network) for speed in speeds})
-    order = np.random.default_rng(SEED).permutation(len(pairs))
-    half = {pairs[n] for n in order[: len(pairs) // 2]}
+    folder = Path(sys.argv[1])
+    everything: list[str] = sorted({sheet.family for sheet in ACCELERATORS.values()})
+    speeds = speeds_of(folder, dict.fromkeys(everything, 0.0))
+    pairs = {(speed.machine, speed.network) for speed in speeds}
+    half = drawn_half(speeds)
+    batched = {s.family for s in speeds if sends_batches(s) and (s.machine, s.network) in half}
+    found = fitted_skews(folder, half, batched)
+    skews = {family: found.get(family, found["spark"]) for family in everything}
+    speeds = speeds_of(folder, skews)
     print(f"{len(speeds)} speeds of {len(pairs)} pairs of machine and model; errors at the median")
     print(f"{'family':<13}{'step':<9}{'left out':>9}{'error':>8}{'2 of 3':>8}{'rank':>7}"
           f"{'baseline':>10}{'rank':>7}{'below floor':>13}")  # fmt: skip
@@ -217,7 +283,7 @@ def main() -> None:
             errors[kind] = _row(family, kind, (used, left), rates)
         written[family] = (fit(mine), errors, len(mine))
     if "--write" in sys.argv:
-        write(written)
+        write(written, skews)
 
 
 def _row(family: str, kind: str, both: tuple[list[Speed], list[Speed]], rates: Array) -> float:
@@ -237,14 +303,16 @@ def _row(family: str, kind: str, both: tuple[list[Speed], list[Speed]], rates: A
     return band
 
 
-def write(written: dict[str, tuple[Array, dict[str, float], int]]) -> None:
+def write(
+    written: dict[str, tuple[Array, dict[str, float], int]], skews: Mapping[str, float]
+) -> None:
     text = TARGET.read_text(encoding="utf-8")
     lines = [text[: text.index("FAMILIES = {")], "FAMILIES = {\n"]
     for family, (rates, errors, count) in written.items():
         lines.append(f'    "{family}": SpeedRates(\n')
         lines += [f"        {name}={rate:.3g},\n" for name, rate in zip(FIELDS, rates, strict=True)]
         lines += [f"        {kind}_error={error:.2f},\n" for kind, error in errors.items()]
-        lines.append(f"        speeds={count},\n    ),\n")
+        lines.append(f"        skew={skews[family]:g},\n        speeds={count},\n    ),\n")
     lines.append("}\n")
     TARGET.write_text("".join(lines), encoding="utf-8")
 

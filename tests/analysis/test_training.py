@@ -10,7 +10,9 @@ from msgspec.structs import replace
 
 import layerscope
 from layerscope import Builder, Graph
-from layerscope.analysis.training import kept
+from layerscope.analysis.costs import storage_of
+from layerscope.analysis.training import kept, sharded
+from layerscope.api.fitting import train_adapters
 from layerscope.cli import run
 from layerscope.errors import UnknownName, UsageError
 
@@ -235,3 +237,81 @@ def test_a_frozen_layer_does_not_keep_its_input() -> None:
         "first": 4 * 32,
         "second": 0,
     }
+
+
+@pytest.mark.parametrize("optimizer", ["momentum8bit", "adam8bit", "adamw8bit"])
+def test_states_of_eight_bits(optimizer: str) -> None:
+    """A byte for each number and a scale for each 256; arrays below 4,096 numbers are fp32."""
+    b = Builder("net")
+    b.linear(b.input("data", (1, 70)), 100, name="fc")  # 7,000 weights and 100 biases
+    found = layerscope.analyze(b.build()).training(optimizer)
+    states = 1 if optimizer == "momentum8bit" else 2
+    assert found.state_bytes == states * (7000 + 4 * 28 + 4 * 100)
+    assert found.gradient_bytes == 4 * 7100
+
+
+def test_the_command_takes_eight_bits(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["show", "lenet5", "--train", "adamw8bit", "--total"]) == 0
+    assert "Training with adamw8bit" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_zero_cuts_state_then_gradients_then_weights(stage: int) -> None:
+    whole = layerscope.analyze("lenet5").training("adam", mixed=True)
+    found = sharded(whole, stage, 8)
+    cut = {"state_bytes": 1, "gradient_bytes": 2, "weights_bytes": 3, "half_copy_bytes": 3}
+    for name, first in cut.items():
+        size = getattr(whole, name)
+        assert getattr(found, name) == (-(-size // 8) if stage >= first else size)
+    assert found.kept_bytes == whole.kept_bytes
+    assert sharded(whole, stage, 1).total_bytes == whole.total_bytes
+
+
+def test_the_command_takes_zero(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["show", "lenet5", "--train", "adam", "--zero", "3x8", "--total"]) == 0
+    assert "each of 8 devices under ZeRO 3" in capsys.readouterr().out
+    assert run(["show", "lenet5", "--train", "adam", "--zero", "2x4", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["training"]
+    assert (found["zero_stage"], found["devices"]) == (2, 4)
+    for more in (("4x8",), ("3",), ("3x0",), ("3x8", "--fit", "8GB"), ("x",), ("3xx",)):
+        assert run(["show", "lenet5", "--train", "adam", "--zero", *more]) == 2
+        assert "--zero" in capsys.readouterr().err
+    assert run(["show", "lenet5", "--zero", "3x8"]) == 2
+    assert "--zero needs --train" in capsys.readouterr().err
+
+
+def test_adapters_alone_are_trained() -> None:
+    """7 -> 11 -> 13 with a head of 5: rank 2 beside the first two layers."""
+    b = Builder("net")
+    x = b.relu(b.linear(b.input("data", (3, 7)), 11, name="a"))
+    b.linear(b.relu(b.linear(x, 13, name="b")), 5, name="head")
+    report = layerscope.analyze(b.build())
+    whole, found = report.training("adam"), train_adapters(report, 2)
+    adapters = 2 * (7 + 11) + 2 * (11 + 13)
+    assert found.gradient_bytes == 4 * adapters
+    assert found.state_bytes == 8 * adapters
+    assert found.weights_bytes == whole.weights_bytes + 4 * adapters
+    # kept: inputs of A and of B beside each layer, results of both ReLUs, no input of the head
+    assert found.kept_bytes == 4 * 3 * (7 + 2 + 11 + 2 + 13)
+
+
+def test_the_command_takes_adapters(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["show", "gpt2", "--train", "adamw", "--lora", "8", "--total"]
+    assert run(asked) == 0
+    assert "Training adapters of rank 8 with adamw" in capsys.readouterr().out
+    for more in (("--lora", "8"), ("--train", "adam", "--lora", "0")):
+        assert run(["show", "gpt2", *more]) == 2
+        assert "--lora" in capsys.readouterr().err
+    assert run(["show", "gpt2", "--train", "adam", "--lora", "8", "--fit", "8GB"]) == 2
+    assert "--lora cannot be combined with --fit" in capsys.readouterr().err
+
+
+def test_frozen_arrays_get_no_gradient() -> None:
+    report = layerscope.analyze("lenet5")
+    graph = report.graph
+    names = [storage_of(n, p, n.ties) for n in graph.nodes for p in report.costs[n.name].params]
+    frozen = layerscope.analyze(replace(graph, frozen=frozenset(names[:1])))
+    first = next(p for n in graph.nodes for p in report.costs[n.name].params)
+    assert (
+        frozen.training("sgd").gradient_bytes == report.training("sgd").gradient_bytes - first.bytes
+    )

@@ -110,6 +110,41 @@ def test_remarks_have_positions() -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["{path}", "torchvision:resnet18", "../net.prototxt", "resnet"])
+def test_a_name_of_the_zoo_is_never_a_file_or_a_model(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "net.prototxt"
+    path.write_text(NET, encoding="utf-8")
+    for what in ("analyze", "builder", "write"):
+        found = ask(what=what, zoo=name.format(path=path))
+        assert "unknown network" in found["error"]["text"]
+
+
+def test_findings_of_rows_are_marked_along_them() -> None:
+    text = TABLE.replace("| 6x24x24 | 157 |", "| 6x24x24 | 156 | 7 |  ")
+    [mark] = ask(what="audit", text=text)["marks"]
+    assert mark["text"].startswith("conv1: too many cells")
+    row = text.split("\n")[mark["line"] - 1]
+    assert row[mark["column"] - 1 :][: mark["length"]] == "conv1 | conv | 5x5 | 6x24x24 | 156 | 7 |"
+
+
+def test_a_document_with_several_networks_lists_their_lines() -> None:
+    text = f"# one\n\n{TABLE}\n# two\n\n{TABLE.replace('10 | 81,930', '20 | 163,860')}"
+    second = 3 + TABLE.count("\n") + 3
+    found = ask(what="analyze", text=text, conventions=["exact"])
+    assert found["starts"] == [3, second]
+    assert "starts" not in ask(what="analyze", text=TABLE, conventions=["exact"])
+    params = [
+        ask(what="analyze", text=text, number=number, conventions=["exact"])["page"]["reports"][0][
+            "cells"
+        ]["params"]["values"][-1]
+        for number in (0, 1, 2)
+    ]
+    assert params[1:] == [params[0], params[0] + 81_930]
+    other = ask(what="analyze", text=text, number=2, conventions=["exact"])
+    assert min(other["lines"]) > second
+    assert "3" in ask(what="analyze", text=text, number=3)["error"]["text"]
+
+
 def test_lists() -> None:
     assert [name for name, _ in ask(what="zoo")["names"]] == list(NAMES)
     assert [name for name, _ in ask(what="conventions")["names"]] == list(CONVENTIONS)

@@ -209,7 +209,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
         ),
         Fault(
             "digits and separators read in many ways", "report/quantities.py",
-            r'r"(\d+(?:[,_]\d+)*(?:\.\d+)?)\s*', r'r"((?:\d+[,_]?)+(?:\.\d+)?)\s*',
+            r'r"(?a)(\d+(?:[,_]\d+)*(?:\.\d+)?)\s*', r'r"(?a)((?:\d+[,_]?)+(?:\.\d+)?)\s*',
         ),
         Fault(
             "a size of 0", "report/quantities.py",
@@ -263,7 +263,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     ),
     "audit": (
         Fault(
-            "a window that moves by 0", "sheets/structure.py",
+            "a window that moves by 0", "sheets/shapes.py",
             "    if room < 0 or step < 1:\n", "    if room < 0:\n",
         ),
         Fault(

@@ -7,6 +7,8 @@ from itertools import product
 from math import prod
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from layerscope.errors import UsageError
 from layerscope.graph.types import Shape
@@ -50,6 +52,27 @@ def test_share_of_experts_is_that_of_random_choices() -> None:
         )
         assert touched_share(experts, tokens) == pytest.approx(found / rounds / 16, rel=0.01)
     assert touched_share(experts, 1) == pytest.approx(3 / 16)
+
+
+@given(
+    st.integers(1, 64).flatmap(lambda count: st.tuples(st.just(count), st.integers(1, count))),
+    st.integers(1, 100),
+    st.floats(0, 3),
+)
+def test_skewed_choices_touch_fewer_experts(
+    sizes: tuple[int, int], tokens: int, skew: float
+) -> None:
+    experts = Experts(*sizes)
+    share, even = touched_share(experts, tokens, skew), touched_share(experts, tokens)
+    least = experts.per_token / experts.count
+    assert least - 1e-9 <= share <= even + 1e-9
+    assert touched_share(experts, 1, skew) == pytest.approx(least)
+    assert touched_share(experts, tokens + 1, skew) >= share - 1e-9
+
+
+def test_a_skew_by_hand() -> None:
+    """Ranks 1 and 2 in proportion 2 to 1, one expert each: 2/3 and 1/3; after two tokens 13/18."""
+    assert touched_share(Experts(2, 1), 2, 1.0) == pytest.approx((8 / 9 + 5 / 9) / 2)
 
 
 def test_operations_of_a_prefill_and_a_decode_step() -> None:

@@ -158,6 +158,10 @@ def test_a_roofline_names_its_machine() -> None:
 def test_results_have_charts() -> None:
     report = analyze("lenet5")
     for what in PLOTS:
+        if what == "throughput":  # of a configuration, not of a report
+            with pytest.raises(UsageError, match="configuration of a language model"):
+                report.plot(what)
+            continue
         chart = report.plot(what, on="a100" if what in ("roofline", "time") else None)
         assert repr(chart).startswith("<Chart lenet5")
     assert "activations alive" in repr(report.plot())

@@ -20,7 +20,9 @@ import layerscope.errors
 from layerscope.api.auditing import audit
 from layerscope.api.checking import check
 from layerscope.api.generating import predict_generation, steps_of
+from layerscope.llm.work import phase_of
 from layerscope.report.budgets import Budget, BudgetResults
+from layerscope.report.generation_runs import GenerationRuns, MeasuredStep
 from layerscope.report.results import Result, TableResult
 from layerscope.report.sweep_results import SweepResults
 from tests.auditing.documents import WRONG
@@ -40,6 +42,21 @@ def generation() -> Result:
         return predict_generation(f"hf:{path}", steps_of(64, 64), on="a100")
 
 
+def generation_runs() -> Result:
+    steps = [
+        MeasuredStep(
+            engine="torch", engine_version="2.13", phase=phase_of(step), tokens=step.tokens,
+            past=step.past, batch=2, runs_s=(0.25, 0.125, 0.5), contention=1.0,
+            cache_bytes=step.past or None, expected_cache_bytes=step.past or None,
+        )
+        for step in steps_of(64, 128)
+    ]  # fmt: skip
+    return GenerationRuns(
+        network="llama", machine="a CPU", params=1_000_000, dtype="fp32", threads=2,
+        steps=tuple(steps), version="0.1.0", measured="2026-01-01T00:00:00+00:00",
+    )  # fmt: skip
+
+
 RESULTS: dict[str, Callable[[], Result]] = {
     "Report": cache(lambda: layerscope.analyze("resnet18")),
     "Comparison": cache(lambda: layerscope.compare("vgg16", "vgg19")),
@@ -51,6 +68,7 @@ RESULTS: dict[str, Callable[[], Result]] = {
     "Fit": cache(lambda: layerscope.fit("resnet18", 8 * 10**9)),
     "Audit": cache(lambda: audit(text=WRONG)),
     "GenerationTimes": cache(generation),
+    "GenerationRuns": cache(generation_runs),
     "SweepResults": cache(
         lambda: SweepResults(
             "r.sqlite",

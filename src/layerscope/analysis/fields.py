@@ -166,7 +166,7 @@ class Fields(Mapping[str, tuple[Field, ...]]):
 
     def first(self, name: str) -> Field | None:
         """The field of a tensor on the first input that it depends on."""
-        found = self._all().get(name)
+        found = (self._found or self._all()).get(name)
         return found[0] if found else None
 
     def __iter__(self) -> Iterator[str]:

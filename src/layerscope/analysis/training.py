@@ -5,16 +5,24 @@ from __future__ import annotations
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerscope.analysis.autograd import Kept, Status, kept
-from layerscope.analysis.costs import Cost
+from layerscope.analysis.costs import Cost, storage_of
 from layerscope.analysis.shapes import Shapes
 from layerscope.graph.types import Graph, storage_bytes
 
 __all__ = ["STATES", "Kept", "Optimizer", "Training", "kept", "training"]
-Optimizer = Literal["sgd", "momentum", "adam", "adamw"]
+Optimizer = Literal[
+    "sgd", "momentum", "adam", "adamw", "momentum8bit", "adam8bit", "adamw8bit"
+]  # fmt: skip
 # Elements of state per parameter. AdamW decays weights otherwise than Adam, with the same state.
-STATES: dict[str, int] = {"sgd": 0, "momentum": 1, "adam": 2, "adamw": 2}
+STATES: dict[str, int] = {
+    "sgd": 0, "momentum": 1, "adam": 2, "adamw": 2, "momentum8bit": 1, "adam8bit": 2,
+    "adamw8bit": 2,
+}  # fmt: skip
+# bitsandbytes: a byte for each number and an fp32 scale for each block; small arrays are fp32.
+EIGHT_BITS, BLOCK, LEAST_8BIT, F32_BYTES = "8bit", 256, 4096, 4
 
 
 class Training(Struct, frozen=True):
@@ -31,6 +39,9 @@ class Training(Struct, frozen=True):
     complete: bool
     kept_status: Status = "exact"  # of kept_bytes, compared with PyTorch's autograd on a CPU
     notes: tuple[str, ...] = ()  # why kept_bytes is an estimate, and of which layers
+    zero_stage: int = 0  # bytes are those of one of `devices`
+    devices: int = 1
+    lora: int = 0  # rank of adapters; the rest is frozen
 
     @property
     def total_bytes(self) -> int:
@@ -43,6 +54,26 @@ class Training(Struct, frozen=True):
             + self.kept_bytes
             + self.working_bytes
         )
+
+
+def sharded(found: Training, stage: int, devices: int) -> Training:
+    """The bytes of one device if state, from stage 2 on gradients, and in stage 3 weights are cut.
+
+    Each device has its own batch. The layer whose weights are gathered in stage 3 is not counted.
+    """
+
+    def share(size: int, first: int) -> int:
+        return -(-size // devices) if stage >= first else size
+
+    return replace(
+        found,
+        weights_bytes=share(found.weights_bytes, 3),
+        half_copy_bytes=share(found.half_copy_bytes, 3),
+        gradient_bytes=share(found.gradient_bytes, 2),
+        state_bytes=share(found.state_bytes, 1),
+        zero_stage=stage,
+        devices=devices,
+    )
 
 
 class TrainingSetup(Struct, frozen=True):
@@ -63,10 +94,12 @@ def training(
     """Bytes of a training step."""
     mixed = setup.mixed
     used = [param for cost in costs.values() for param in cost.first]
+    learns = _learns(graph, costs)
     params = [*used, *graph.unused]
     sizes = [storage_bytes(p.elements, "fp32") if mixed else p.bytes for p in params]
     # parameters that the forward does not use get no gradient, and so no optimizer state
-    learned = sum(size for size, param in zip(sizes, used, strict=False) if param.learnable)
+    trained = [(size, p) for size, p, yes in zip(sizes, used, learns, strict=False) if yes]
+    learned = sum(size for size, _ in trained)
     saved = kept(graph, shapes, costs)
     kept_bytes, checkpoints = saved.total_bytes, 0
     if setup.checkpoint:
@@ -76,7 +109,7 @@ def training(
         weights_bytes=sum(sizes),
         half_copy_bytes=sum(p.elements * 2 for p in params if p.learnable) if mixed else 0,
         gradient_bytes=learned,
-        state_bytes=STATES[setup.optimizer] * learned,
+        state_bytes=sum(state_bytes(setup.optimizer, p.elements, size) for size, p in trained),
         kept_bytes=kept_bytes,
         working_bytes=_working(graph, shapes),
         checkpoints=checkpoints,
@@ -84,6 +117,25 @@ def training(
         kept_status=saved.status,
         notes=saved.notes,
     )
+
+
+def _learns(graph: Graph, costs: dict[str, Cost]) -> list[bool]:
+    """Whether each array that the forward uses gets a gradient."""
+    nodes = {node.name: node for node in graph.nodes}
+    return [
+        param.learnable and storage_of(nodes[name], param, nodes[name].ties) not in graph.frozen
+        for name, cost in costs.items()
+        for param in cost.first
+    ]
+
+
+def state_bytes(optimizer: str, elements: int, stored: int) -> int:
+    """Bytes of the optimizer's state for one array of parameters, stored in so many bytes."""
+    size = stored
+    if optimizer.endswith(EIGHT_BITS):
+        small = elements < LEAST_8BIT
+        size = elements * F32_BYTES if small else elements + F32_BYTES * -(-elements // BLOCK)
+    return STATES[optimizer] * size
 
 
 def _working(graph: Graph, shapes: Shapes) -> int:

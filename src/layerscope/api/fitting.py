@@ -1,10 +1,12 @@
-"""The largest batch that fits in a memory: `fit`."""
+"""The largest batch that fits in a memory: `fit`; training memory of adapters."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from layerscope.api.networks import (
     Analyzable,
@@ -22,9 +24,26 @@ from layerscope.report.quantities import count_of
 from layerscope.report.training import Fit
 
 if TYPE_CHECKING:
+    from layerscope.analysis.training import Training
     from layerscope.formats.torch.model_names import NamedModel
 
 MOST_BATCH = 2**40  # ends the search if memory hardly grows with the batch
+
+
+def train_adapters(
+    report: Report,
+    rank: int,
+    optimizer: str = "adam",
+    *,
+    mixed: bool = False,
+    checkpoint: bool = False,
+) -> Training:
+    """Memory of a training step of adapters (LoRA) beside linear layers, the rest frozen."""
+    from layerscope.analysis.adapters import with_adapters
+    from layerscope.report.build import report_of
+
+    found = report_of(with_adapters(report.graph, report.costs, rank))
+    return replace(found.training(optimizer, mixed=mixed, checkpoint=checkpoint), lora=rank)
 
 
 def fit(

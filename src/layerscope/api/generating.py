@@ -11,7 +11,7 @@ from layerscope.llm.account import PREFIX, read_language_model
 from layerscope.llm.block_formats import FORMATS, block_format
 from layerscope.llm.description import LanguageModel
 from layerscope.llm.weight_bytes import stored_bytes
-from layerscope.llm.work import Step, layer_works
+from layerscope.llm.work import Step, layer_works, phase_of
 from layerscope.prediction.language import limits_of, rates_of, step_times
 from layerscope.prediction.language_rates import FAMILIES, SOURCE
 from layerscope.prediction.other_machines import sheet_of
@@ -52,7 +52,7 @@ def predict_generation(
     """
     model, sheet = read_language_model(network), sheet_of(on)
     return GenerationTimes(
-        network=_name(network),
+        network=model_name(network),
         machine=sheet.says,
         weights=formats[0],
         cache=formats[1],
@@ -63,7 +63,7 @@ def predict_generation(
     )
 
 
-def _name(network: str) -> str:
+def model_name(network: str) -> str:
     """The name of the file without its suffix; of a config.json that of its folder."""
     path = Path(network.removeprefix(PREFIX))
     if path.suffix != ".json":  # a folder, whose name may have a version such as 3.1
@@ -81,16 +81,16 @@ def _predicted(
     def size_of(part: str, name: str, shape: Shape) -> float:
         return stored_bytes(model, (part, name, shape), both)
 
-    works = layer_works(model, step, size_of, formats[1])
     rates = rates_of(sheet)
-    is_prefill = step.tokens > 1
+    works = layer_works(model, step, size_of, formats[1], rates.skew)
+    phase = phase_of(step)
     return StepPrediction(
-        phase="prefill" if is_prefill else "decode",
+        phase=phase,
         tokens=step.tokens,
         past=step.past,
         batch=step.batch,
         rows=step_times(works, step, limits_of(sheet, float(weights.bits)), rates),
-        error=rates.prefill_error if is_prefill else rates.decode_error,
+        error=rates.prefill_error if phase == "prefill" else rates.decode_error,
     )
 
 

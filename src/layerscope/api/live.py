@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from tempfile import TemporaryDirectory
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from msgspec import Struct
@@ -32,6 +32,9 @@ from layerscope.report.outline import outline
 from layerscope.report.types import Report
 from layerscope.version import __version__
 from layerscope.zoo import NAMES, describe
+
+if TYPE_CHECKING:
+    from layerscope.auditing.findings import Finding
 
 Severity = Literal["error", "warning"]
 MOST_TEXT = 1 << 25  # bytes of a text, as of a document
@@ -85,6 +88,7 @@ class LiveRequest(Struct, frozen=True, forbid_unknown_fields=True):
     zoo: str = ""
     text: str = ""
     path: str = ""
+    number: int = 0  # of a network in a document that has several; 0: the first
     options: LiveOptions = LiveOptions()
     form: str = ""  # of `write`
     conventions: tuple[str, ...] = ()  # whose figures the page has; none: all, and charts
@@ -108,6 +112,7 @@ class LiveAnswer(Struct, frozen=True, omit_defaults=True):
     page: PageData | None = None
     format: str = ""  # of the text: caffe, builder, document …
     lines: list[int] = []  # of each layer in the text; 0 if it has none
+    starts: list[int] = []  # lines of the networks of a document that has several
     marks: list[TextMark] = []
     text: str = ""
     names: list[tuple[str, str]] = []  # with what each is
@@ -148,6 +153,8 @@ class LiveSession:
         table = LISTS.get(self.asked.what)
         if table is not None:
             return LiveAnswer(names=table())
+        if self.asked.zoo:
+            describe(self.asked.zoo)  # a link may name no file and no model
         if self.asked.text and self.asked.zoo:  # its calls, for their lines
             self.format = "builder"
         elif self.asked.text:
@@ -172,6 +179,7 @@ class LiveSession:
             page=_page(report, self.asked.conventions),
             format=self.format,
             lines=self._numbers(report),
+            starts=self._starts(report),
             marks=marks,
         )
 
@@ -195,6 +203,8 @@ class LiveSession:
 
     def _network(self, network: str) -> str | Graph:
         """The network; Builder calls are parsed here, for their lines."""
+        if self.format == "document" and self.asked.number > 0:
+            return f"{network}#{self.asked.number}"
         if self.format != "builder" or not self.asked.text:
             return network
         from layerscope.formats.builder_text import parse
@@ -213,27 +223,29 @@ class LiveSession:
             for name, source in zip(names, sources, strict=True)
         ]
 
+    def _starts(self, report: Report) -> list[int]:
+        """The lines of the networks of a document; none if it has one."""
+        if self.format != "document" or not self.asked.text:
+            return []
+        from layerscope.formats.document import SEVERAL, networks_of
+
+        if not any(note.startswith(SEVERAL) for note in report.graph.notes):
+            return []
+        return [network.line for network in networks_of(self.asked.text)]
+
     # -- marks
 
     def _findings(self) -> list[TextMark]:
         """Cells of the tables of a document that contradict the others."""
         from layerscope.auditing.check import audit_sheet
+        from layerscope.documents.reader import BREAK
 
         try:
             found = audit_document(STEM, None, audit_sheet, self.asked.text).findings
         except LayerscopeError:
             return []  # it has no table to audit
-        return [
-            TextMark(
-                "warning",
-                f"{each.row}, {each.column}: {each.reason}"
-                + (f"; expected {each.expected}" if each.expected else ""),
-                each.line,
-                max(each.position, 1),
-                len(each.printed),
-            )
-            for each in found
-        ]
+        lines = BREAK.split(self.asked.text)
+        return [_finding_mark(each, lines[each.line - 1 : each.line]) for each in found]
 
     def _mark(self, error: FormatError, severity: Severity) -> TextMark:
         span = error.span or TextSpan(0, 0)
@@ -270,6 +282,17 @@ class LiveSession:
     def _named(self, text: str) -> str:
         """An error without the folder of the text and without options of the command line."""
         return OPTIONS.sub("", text.replace(os.path.join(self.folder, ""), ""))
+
+
+def _finding_mark(finding: Finding, line: Sequence[str]) -> TextMark:
+    """A finding at its cell, or along its row if it is about the row."""
+    row, column = finding.row, finding.column
+    position = max(finding.position, 1)
+    length = len(finding.printed) if column else len("".join(line).rstrip()) - position + 1
+    found = f"{row}, {column}" if row and column else row or column
+    expected = f"; expected {finding.expected}" if finding.expected else ""
+    text = f"{found}: {finding.reason}{expected}"
+    return TextMark("warning", text, finding.line, position, max(length, 0))
 
 
 def _page(report: Report, names: tuple[str, ...]) -> PageData:

@@ -18,13 +18,19 @@ from layerscope.plot.params import params
 from layerscope.plot.roofline import attainable_roofline, measured_roofline
 from layerscope.plot.roofs import NO_ROOF, DrawnRoofs, roofs_of, roofs_of_run
 from layerscope.plot.theme import Spec
+from layerscope.plot.throughput import throughput
 from layerscope.plot.times import predicted_times, times
 from layerscope.report import Report
+from layerscope.report.generation import GenerationTimes
 from layerscope.report.measurement import STORED_AS, Machine, Measurement
 from layerscope.report.prediction import Prediction
 from layerscope.report.timed import threads_of
 
 OF_REPORTS = {"memory": memory, "costs": costs, "params": params, "activations": activations}
+THROUGHPUT_NEEDS = (
+    "--of throughput needs the configuration of a language model and a machine: "
+    "layerscope plot hf:config.json --of throughput --on h100 --decode 8192"
+)
 
 
 def check_plot(of: str, on: str | None) -> None:
@@ -47,6 +53,8 @@ def plot_report(
     check_plot(of, on)
     if of != "params":
         need_operations(report, "plot")
+    if of == "throughput":
+        raise UsageError(THROUGHPUT_NEEDS)
     if of == "time":
         if on is None:
             raise UsageError(time_needs_run(visible(report.name)))
@@ -64,6 +72,8 @@ def plot_run(
     """A chart of a measured run."""
     check_plot(of, on)
     report = found.report
+    if of == "throughput":
+        raise UsageError(THROUGHPUT_NEEDS)
     if of == "time":
         if on is not None:
             raise UsageError("--on does not apply to --of time of a run, which has its times")
@@ -81,6 +91,20 @@ def plot_prediction(
     if of != "time" or on is not None:
         raise UsageError(f"a prediction has a plot of time alone; plot the report for --of {of}")
     return themed(predicted_times(found), theme)
+
+
+def plot_generation(
+    found: GenerationTimes,
+    of: str = "throughput",
+    *,
+    on: str | None = None,
+    theme: str | None = None,
+) -> Chart:
+    """A chart of the predicted steps of a language model, by batch size."""
+    check_plot(of, on)
+    if of != "throughput" or on is not None:
+        raise UsageError("the steps of a language model have a plot of throughput alone")
+    return themed(throughput(found), theme)
 
 
 def page_charts(

@@ -8,24 +8,33 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar
 import click
 
 from layerscope.cli.network import NetworkOptions, names_in
-from layerscope.errors import UsageError
-from layerscope.report.quantities import real
+from layerscope.errors import UnknownName, UsageError
+from layerscope.report.quantities import real, whole
 
 if TYPE_CHECKING:
     from layerscope.export.language_lines import LanguageResults
+    from layerscope.llm.devices import Parallelism
+    from layerscope.report.generation import GenerationTimes
 
 Command = TypeVar("Command", bound=Callable[..., object])
 FORMS = ("text", "markdown", "json")
+GENERATION_OPTIONS = (
+    "on", "batch", "tokens", "decode", "dtype", "batches", "weight_dtype", "cache_dtype",
+    "sort", "top", "no_stamp", "what", "theme",
+)  # fmt: skip
+PARALLEL = {"tp": "tensor", "pp": "pipeline", "ep": "expert"}
+MOST_DEVICES = 1 << 20
 DEFAULT_TOKENS = 128  # of a configuration without --tokens and --decode
 
 
 class LanguageOptions(TypedDict):
-    """What `language_options` adds to a command, and `--runtime` and `--fit`."""
+    """What `language_options` adds to a command, and `--runtime`, `--fit` and `--parallel`."""
 
     runtime: float | str | None
     fit: str | None
     weight_dtype: str | None
     cache_dtype: str | None
+    parallel: str | None
 
 
 class LanguageRequest(TypedDict):
@@ -38,6 +47,15 @@ class LanguageRequest(TypedDict):
 
 class MemoryOptions(NetworkOptions, LanguageOptions):
     """Options that the memory of a language model depends on."""
+
+
+class GenerationOptions(NetworkOptions):
+    """Options that the times of a language model depend on."""
+
+    on: str | None
+    batches: str | None
+    weight_dtype: str | None
+    cache_dtype: str | None
 
 
 class RuntimeParam(click.ParamType):  # type: ignore[type-arg]
@@ -84,16 +102,88 @@ def language_options(command: Command) -> Command:
     return command
 
 
+def parallel_option(command: Command) -> Command:
+    """Add --parallel."""
+    return click.option(
+        "--parallel",
+        metavar="tp=N,pp=N,ep=N",
+        help="Language models: bytes of each device under tensor, pipeline and expert parallelism.",
+    )(command)
+
+
+def batches_option(command: Command) -> Command:
+    """Add --batches."""
+    return click.option(
+        "--batches",
+        metavar="N,N",
+        help="Language models: a row for each of these batch sizes, such as 1,8,64.",
+    )(command)
+
+
+def parallelism(text: str) -> Parallelism:
+    """Numbers of parts from tp=8,pp=2,ep=4."""
+    from layerscope.llm.devices import Parallelism
+
+    found: dict[str, int] = {}
+    for part in text.split(","):
+        name, sign, number = part.strip().partition("=")
+        if name not in PARALLEL or not sign:
+            raise UsageError(f"--parallel {text}: {part!r}, expected tp=N, pp=N or ep=N")
+        if PARALLEL[name] in found:
+            raise UsageError(f"--parallel {text}: {name} is given twice")
+        count = whole(number, "--parallel")
+        if not 1 <= count <= MOST_DEVICES:
+            raise UsageError(f"--parallel {part.strip()}, expected 1 to {MOST_DEVICES:,}")
+        found[PARALLEL[name]] = count
+    return Parallelism(**found)
+
+
+def is_language_model(network: str) -> bool:
+    """Whether NET is a configuration of a language model that has a description."""
+    if not network.startswith("hf:"):
+        return False
+    from layerscope.llm.account import read_language_model
+
+    try:
+        read_language_model(network)
+    except UnknownName:
+        return False
+    return True
+
+
+def generation(network: str, machine: str, options: GenerationOptions) -> GenerationTimes:
+    """The times of a prompt and of a token; options that they do not depend on are refused."""
+    from layerscope.api.generating import predict_generation, steps_of
+
+    for name, value in options.items():
+        if name not in GENERATION_OPTIONS and value not in (None, (), False):
+            raise UsageError(
+                f"--{name.replace('_', '-')} does not apply to the times of a language model"
+            )
+    if options["batches"] is not None and options["batch"] is not None:
+        raise UsageError("--batch and --batches, expected one of them")
+    batches = [options["batch"] or 1]
+    if options["batches"] is not None:
+        batches = [whole(text.strip(), "--batches") for text in options["batches"].split(",")]
+    weights = options["weight_dtype"] or options["dtype"] or "bf16"
+    steps = steps_of(options["tokens"], options["decode"], batches)
+    formats = weights, options["cache_dtype"] or "f16"
+    return predict_generation(network, steps, on=machine, formats=formats)
+
+
 def asked(network: str, form: str, options: LanguageOptions) -> LanguageRequest | None:
     """What is asked about a language model, None if nothing is; `runtime` is then seconds."""
     runtime = options["runtime"]
     program = runtime if isinstance(runtime, str) else ""
     if program:
         options["runtime"] = None
+    if options["parallel"] is not None:
+        parallelism(options["parallel"])  # raises
     names = {
         "--runtime": program,
         "--weight-dtype": options["weight_dtype"],
         "--cache-dtype": options["cache_dtype"],
+        "--parallel": options["parallel"],
     }
     given = [name for name, value in names.items() if value]
     if not given:
@@ -155,4 +245,5 @@ def results(
     fit = None
     if options["fit"] is not None:
         fit = language_fit(deployment, quantity(options["fit"], "bytes", "--fit"))
-    return LanguageResults(deployment, fit, options["decode"] is not None)
+    split = None if options["parallel"] is None else parallelism(options["parallel"])
+    return LanguageResults(deployment, fit, options["decode"] is not None, split)

@@ -43,10 +43,12 @@ Examples:
   layerscope measure mobilenet_v2 --fusion both
   layerscope measure resnet18 --engine all --threads 1
   layerscope show vgg16.json --as boda --parts layers,profile
+  layerscope measure hf:config.json --tokens 512 --decode 1024 --engine torch
 
 \b
 Times are those of the run with the median end-to-end time, so rows add up.
 The roofline columns need `layerscope machine` to have been run once.
+With --tokens and --decode, whole steps of a language model are timed.
 """
 
 
@@ -137,6 +139,9 @@ def command(
     keeps = os.path.splitext(output or "")[1].lower() == ".json"
     shown = chosen_form(form, None if keeps else output, RESULT_FORMS, NOTATIONS_OF_RUNS)
     check_rows(shown, options)
+    if network.startswith("hf:") and None not in (options["tokens"], options["decode"]):
+        _measure_steps(network, (form, shown), output, options)
+        return
     show = progress_bar()
     try:
         _, found = measure_with_report(
@@ -159,6 +164,39 @@ def command(
         deliver_run(found, shown, None if keeps else output, options)
     report_cache_problems()
     _raise_failure(found)
+
+
+def _measure_steps(
+    network: str, forms: tuple[str | None, str], output: str | None, options: MeasureCommandOptions
+) -> None:
+    """Time the prompt and the token of a language model; `forms` are that asked for and shown."""
+    from layerscope.api.generating import steps_of
+    from layerscope.api.generating_here import measure_generation
+    from layerscope.engines.measuring import MeasureRequest
+
+    (form, shown), keeps = forms, (output or "").lower().endswith(".json")
+    if shown in NOTATIONS_OF_RUNS:
+        raise UsageError(f"--as {shown} is a table of layers; --tokens with --decode times steps")
+    used = {"tokens", "decode", "batch", "dtype", "engine", "threads", "runs", "no_stamp"}
+    for name, value in options.items():
+        if name not in used and value not in (None, (), False, "on"):
+            raise UsageError(
+                f"--{name.replace('_', '-')} does not apply to the steps of a language model"
+            )
+    request = MeasureRequest(options["engine"], options["threads"], options["runs"])
+    steps = steps_of(options["tokens"], options["decode"], [options["batch"] or 1])
+    show = progress_bar()
+    try:
+        found = measure_generation(network, steps, request, options["dtype"] or "fp32", show)
+    finally:
+        show("", 1, 1)
+    if keeps:
+        deliver(found.to_json(), output, "json")
+    if not keeps or form != "json":
+        view = {"stamp": not options["no_stamp"]}
+        deliver_result(found, shown, None if keeps else output, view)
+    if found.code == 130:
+        raise Interrupted(found.failures[-1])
 
 
 def check_rows(form: str | None, options: RowOptions) -> None:

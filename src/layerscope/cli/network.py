@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TypedDict, TypeVar
 
@@ -294,7 +295,7 @@ def parse_dims(given: tuple[str, ...]) -> dict[str, int]:
     dims: dict[str, int] = {}
     for text in given:
         name, _, size = text.rpartition("=")
-        if not name or not WHOLE.fullmatch(size.strip()):
+        if not name or not re.fullmatch(WHOLE, size.strip()):
             raise UsageError(f"--dim {shown(text)}: expected NAME=N, such as batch=4")
         number = whole(size, f"--dim {shown(name)}:")
         if number < 1:

@@ -39,7 +39,7 @@ COLOURS = {
     "note": {"dim": True},
 }
 BAR_WIDTH = 24  # characters of the progress bar
-COLUMNS = re.compile(r"[0-9]{1,6}")  # at most six digits
+COLUMNS = r"[0-9]{1,6}"  # at most six digits
 
 
 def form_options(forms: Sequence[str], more: Sequence[str] = ()) -> Callable[[Command], Command]:
@@ -145,8 +145,8 @@ def deliver_blocks(blocks: Blocks, form: str, output: str | None, title: str) ->
 def terminal(to_file: bool = False) -> tuple[int | None, Style]:
     """Width to fit (None: no limit) and the style function; colours only on a terminal."""
     width = None
-    if COLUMNS.fullmatch(os.environ.get("COLUMNS", "")):
-        width = int(os.environ["COLUMNS"]) or None
+    if (given := os.environ.get("COLUMNS")) and re.fullmatch(COLUMNS, given):
+        width = int(given) or None
     elif _is_terminal() and not to_file:
         width = os.get_terminal_size(sys.stdout.fileno()).columns or None
     return (None if to_file else width), (_coloured if _coloured_here(to_file) else plain)

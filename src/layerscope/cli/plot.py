@@ -6,10 +6,16 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
+from layerscope.cli.language import (
+    GenerationOptions,
+    batches_option,
+    generation,
+    is_language_model,
+    language_options,
+)
 from layerscope.cli.network import (
     MACHINES,
     NETWORK,
-    NetworkOptions,
     analyze_options,
     file_options,
     input_options,
@@ -32,6 +38,7 @@ if TYPE_CHECKING:
 
 FORMS = ("json", "html", "svg", "png", "pdf")
 BINARY = ("png", "pdf")
+BATCHES = "1,2,4,8,16,32,64,128,256"  # of a plot of throughput
 
 EXAMPLES = """\b
 Examples:
@@ -41,6 +48,7 @@ Examples:
   layerscope measure resnet50 -o run.json
   layerscope plot run.json -o roofline.pdf
   layerscope plot run.json --of time -o time.vl.json
+  layerscope plot hf:config.json --of throughput --on h100 --decode 8192
 
 \b
 A chart is a Vega-Lite 6 specification (json), which any Vega tool draws.
@@ -51,11 +59,10 @@ sheet (`layerscope machine --list`).
 """
 
 
-class PlotOptions(NetworkOptions):
+class PlotOptions(GenerationOptions):
     """Options of the command."""
 
     what: str | None
-    on: str | None
     theme: str | None
 
 
@@ -83,11 +90,13 @@ class PlotOptions(NetworkOptions):
 )
 @input_options
 @file_options
+@language_options
+@batches_option
 @form_options(FORMS)
 def command(
     network: str, form: str | None, output: str | None, **options: Unpack[PlotOptions]
 ) -> None:
-    """Draw memory, costs, parameters, a roofline or times as a chart."""
+    """Draw memory, costs, parameters, a roofline, times or throughput as a chart."""
     from layerscope.api.plotting import check_plot
     from layerscope.formats import kind_of_json
     from layerscope.plot.theme import config
@@ -99,7 +108,7 @@ def command(
     what = options["what"] or ("roofline" if run or options["on"] is not None else "memory")
     check_plot(what, options["on"])
     config(options["theme"] or "light")  # raises before the network is read
-    draw = _of_run if run else _of_network
+    draw = _of_run if run else _of_batches if what == "throughput" else _of_network
     chart = draw(network, what, options)
     data = chart.contents(form)
     if form in BINARY and output is not None:
@@ -120,12 +129,27 @@ def _of_run(path: str, what: str, options: PlotOptions) -> Chart:
         return plot_run(read_file(path), what, on=options["on"], theme=options["theme"])
 
 
+def _of_batches(network: str, what: str, options: PlotOptions) -> Chart:
+    """Throughput over latency of a language model on a machine."""
+    from layerscope.api.plotting import THROUGHPUT_NEEDS, plot_generation
+
+    machine = options["on"]
+    if machine in (None, "this") or not is_language_model(network):
+        raise UsageError(THROUGHPUT_NEEDS)
+    if options["batch"] is None and options["batches"] is None:
+        options["batches"] = BATCHES
+    return plot_generation(generation(network, machine, options), what, theme=options["theme"])
+
+
 def _of_network(network: str, what: str, options: PlotOptions) -> Chart:
     """A chart that needs no run."""
     from layerscope.api.networks import analyze
     from layerscope.api.plotting import chosen_machine, plot_report, time_needs_run
     from layerscope.report.measurement import STORED_AS
 
+    for name in ("batches", "weight_dtype", "cache_dtype"):
+        if options[name] is not None:
+            raise UsageError(f"--{name.replace('_', '-')} applies to --of throughput")
     on, dtype = options["on"], options["dtype"]
     if what == "time" and on is None:
         saved = _report(network, options)

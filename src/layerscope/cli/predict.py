@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 import click
 
-from layerscope.cli.language import language_options
+from layerscope.cli.language import (
+    GenerationOptions,
+    batches_option,
+    generation,
+    is_language_model,
+    language_options,
+)
 from layerscope.cli.network import (
     MACHINES,
     NETWORK,
     WHOLE_NUMBER,
-    NetworkOptions,
     analyze_options,
     file_options,
     input_options,
@@ -19,15 +24,14 @@ from layerscope.cli.network import (
 from layerscope.cli.output import (
     RESULT_FORMS,
     chosen_form,
+    deliver,
     deliver_result,
     form_options,
     report_cache_problems,
+    terminal,
 )
-from layerscope.errors import UnknownName, UsageError
-from layerscope.report.quantities import whole
-
-if TYPE_CHECKING:
-    from layerscope.report.generation import GenerationTimes
+from layerscope.cli.phases import phases, wants_phases
+from layerscope.errors import UsageError
 
 EXAMPLES = """\b
 Examples:
@@ -42,7 +46,7 @@ Examples:
 HERE = ("this", None)
 
 
-class PredictOptions(NetworkOptions):
+class PredictOptions(GenerationOptions):
     """Options of the command."""
 
     on: str | None
@@ -50,9 +54,6 @@ class PredictOptions(NetworkOptions):
     sort: bool
     top: int | None
     no_stamp: bool
-    batches: str | None
-    weight_dtype: str | None
-    cache_dtype: str | None
 
 
 @click.command(epilog=EXAMPLES)
@@ -73,11 +74,7 @@ class PredictOptions(NetworkOptions):
     help="Threads on this machine.  [default: number of CPUs]",
 )
 @language_options
-@click.option(
-    "--batches",
-    metavar="N,N",
-    help="Language models: a row for each of these batch sizes, such as 1,8,64.",
-)
+@batches_option
 @form_options(RESULT_FORMS)
 @click.option("--sort", is_flag=True, help="Sort by time, longest first.")
 @click.option("--top", type=WHOLE_NUMBER, metavar="N", help="Print only the first N rows.")
@@ -93,8 +90,8 @@ def command(
         raise UsageError(f"--top {options['top']}, expected at least 1")
     view = {"sort": options["sort"], "top": options["top"], "stamp": not options["no_stamp"]}
     machine = options["on"]
-    if machine not in HERE and _is_language_model(network):
-        deliver_result(_generation(network, machine, options), form, output, view)
+    if machine not in HERE and is_language_model(network):
+        deliver_result(generation(network, machine, options), form, output, view)
         return
     for name in ("batches", "weight_dtype", "cache_dtype"):
         if options[name] is not None:
@@ -103,6 +100,10 @@ def command(
                 f"{option} applies to the configuration of a language model, hf:config.json, on a "
                 "machine that --on names"
             )
+    both = options["tokens"] is not None and options["decode"] is not None
+    if both and network.startswith("hf:") and wants_phases(network, form, timed=False):
+        _predict_steps(network, form, output, options)
+        return
     found = predict(
         network, on=options["on"], threads=options["threads"], **analyze_options(options)
     )
@@ -110,36 +111,21 @@ def command(
     report_cache_problems()
 
 
-def _is_language_model(network: str) -> bool:
-    """Whether NET is a configuration of a language model that has a description."""
-    if not network.startswith("hf:"):
-        return False
-    from layerscope.llm.account import read_language_model
+def _predict_steps(network: str, form: str, output: str | None, options: PredictOptions) -> None:
+    """The prompt and one token after it on this machine, one after the other."""
+    from layerscope.api.timing import predict
 
-    try:
-        read_language_model(network)
-    except UnknownName:
-        return False
-    return True
-
-
-def _generation(network: str, machine: str, options: PredictOptions) -> GenerationTimes:
-    """The times of a prompt and of a token; options that they do not depend on are refused."""
-    from layerscope.api.generating import predict_generation, steps_of
-
-    used = {"on", "batch", "tokens", "decode", "dtype", "sort", "top", "no_stamp", "batches",
-            "weight_dtype", "cache_dtype"}  # fmt: skip
-    for name, value in options.items():
-        if name not in used and value not in (None, (), False):
-            raise UsageError(
-                f"--{name.replace('_', '-')} does not apply to the times of a language model"
-            )
-    if options["batches"] is not None and options["batch"] is not None:
-        raise UsageError("--batch and --batches, expected one of them")
-    batches = [options["batch"] or 1]
-    if options["batches"] is not None:
-        batches = [whole(text.strip(), "--batches") for text in options["batches"].split(",")]
-    weights = options["weight_dtype"] or options["dtype"] or "bf16"
-    steps = steps_of(options["tokens"], options["decode"], batches)
-    formats = weights, options["cache_dtype"] or "f16"
-    return predict_generation(network, steps, on=machine, formats=formats)
+    view = {"sort": options["sort"], "top": options["top"], "stamp": not options["no_stamp"]}
+    texts = []
+    for is_prompt in (True, False):
+        one = analyze_options(options)
+        one["decode" if is_prompt else "tokens"] = None
+        found = predict(network, threads=options["threads"], **one)
+        if form == "json":
+            texts.append(found.to_json())
+        elif form == "markdown":
+            texts.append(found.to_markdown(**view))
+        else:
+            texts.append(found.to_text(width=terminal(bool(output))[0], **view))
+    deliver(phases(texts, form, (options["tokens"], options["decode"])), output, form)
+    report_cache_problems()

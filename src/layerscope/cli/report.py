@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import os
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
+from layerscope.cli.language import (
+    RUNTIME,
+    LanguageRequest,
+    MemoryOptions,
+    is_language_model,
+    language_options,
+    results,
+)
 from layerscope.cli.network import (
     MACHINES,
     NETWORK,
-    NetworkOptions,
     analyze_options,
     file_options,
     input_options,
@@ -22,11 +29,15 @@ from layerscope.cli.output import (
     progress_bar,
     report_cache_problems,
 )
-from layerscope.errors import InputError
+from layerscope.errors import InputError, UsageError
 from layerscope.escaping import visible
+
+if TYPE_CHECKING:
+    from layerscope.export.page_types import PageData
 
 FORMS = ("html", "json")
 DEFAULT = "report.html"
+LANGUAGE = ("runtime", "fit", "weight_dtype", "cache_dtype")
 
 EXAMPLES = """\b
 Examples:
@@ -39,6 +50,7 @@ Examples:
   layerscope report run.json                            # with its times
   layerscope report before.json after.json -o change.html
   layerscope report resnet50 --as json -o data.json     # data of the page
+  layerscope report hf:config.json --decode 8192 --fit 24GB -o model.html
 
 \b
 The page is one file: it works from disk, without a network, and can be
@@ -46,7 +58,7 @@ attached to an issue. It has the figures of every convention.
 """
 
 
-class PageOptions(NetworkOptions):
+class PageOptions(MemoryOptions):
     """Options of the command."""
 
     on: str | None
@@ -64,6 +76,18 @@ class PageOptions(NetworkOptions):
 @form_options(FORMS)
 @input_options
 @file_options
+@language_options
+@click.option(
+    "--runtime",
+    type=RUNTIME,
+    metavar="PROGRAM",
+    help="Language models: cache as llama.cpp, vllm, transformers or mlx allocates it.",
+)
+@click.option(
+    "--fit",
+    metavar="SIZE",
+    help="Language models: longest context by batch in a memory, such as 24GB.",
+)
 def command(
     networks: tuple[str, ...],
     form: str | None,
@@ -80,6 +104,8 @@ def command(
     from layerscope.export.page_file import built_page, data_text, write
 
     form = chosen_form(form, output, FORMS)
+    options["parallel"] = None  # the page shows one device
+    _check_language(networks, options)
     if form == "html":
         built_page()  # raises before a network is read
     show = progress_bar()
@@ -92,6 +118,7 @@ def command(
             refused=refused if len(networks) > 1 else None,
             **analyze_options(options),
         )
+        _add_use(data, networks, options)
     finally:
         show("", 1, 1)
     text = write(data) if form == "html" else data_text(data) + "\n"
@@ -104,3 +131,34 @@ def command(
         click.echo(f"layerscope: {visible(error.line)}", err=True)
     if refused:
         raise refused[-1]
+
+
+def _language_options(options: PageOptions) -> LanguageRequest:
+    runtime = options["runtime"]
+    if isinstance(runtime, float):
+        raise UsageError(f"--runtime {runtime:g}, expected the name of a program")
+    return {
+        "program": runtime or "",
+        "weights": options["weight_dtype"],
+        "cache": options["cache_dtype"],
+    }
+
+
+def _check_language(networks: tuple[str, ...], options: PageOptions) -> None:
+    """Raise for options of language models where no network is one."""
+    given = [name for name in LANGUAGE if options[name] is not None]  # type: ignore[literal-required]
+    if given and not any(map(is_language_model, networks)):
+        option = "--" + given[0].replace("_", "-")
+        raise UsageError(f"{option} needs a language model, as hf:config.json")
+    _language_options(options)
+
+
+def _add_use(data: PageData, networks: tuple[str, ...], options: PageOptions) -> None:
+    """Add cache, memory and fit to the entries of language models."""
+    from layerscope.export.page_language import page_use
+    from layerscope.export.page_types import PageReport
+
+    request = _language_options(options)
+    for network, entry in zip(networks, data.reports, strict=True):
+        if isinstance(entry, PageReport) and is_language_model(network):
+            entry.use = page_use(results(network, request, options, 0))

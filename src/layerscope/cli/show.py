@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from layerscope.cli.language import RUNTIME, LanguageOptions, asked, language_options, results
+from layerscope.cli.language import RUNTIME, asked, language_options, parallel_option, results
 from layerscope.cli.network import (
     CONVENTION_NAMES,
     FILE,
     NETWORK,
     REAL_NUMBER,
     WHOLE_NUMBER,
-    NetworkOptions,
     analyze_options,
     file_options,
     input_options,
@@ -21,9 +20,16 @@ from layerscope.cli.network import (
 )
 from layerscope.cli.output import chosen_form, deliver, form_options
 from layerscope.cli.phases import phases, wants_phases
-from layerscope.cli.show_forms import TableOptions, chosen_conventions, render
+from layerscope.cli.show_forms import render
+from layerscope.cli.show_options import (
+    ShowOptions,
+    check_options,
+    check_training,
+    fit_bytes,
+    zero_of,
+)
 from layerscope.conventions import CONVENTIONS
-from layerscope.errors import StrictError, UnknownName, UsageError
+from layerscope.errors import StrictError, UsageError
 from layerscope.export import FORMS
 from layerscope.notations import NOTATIONS
 
@@ -79,24 +85,6 @@ Or the name of a PyTorch model:
   layerscope show my_file.py:make_model --input 1x3x64x64
   layerscope show package.module:Class
 """
-
-
-VIEW_OPTIONS = ("depth", "by", "columns", "sort", "top")
-NOTATION_OPTIONS = ("parts", "max_columns")
-
-
-class ShowOptions(NetworkOptions, TableOptions, LanguageOptions):
-    """Options of the command."""
-
-    like: str | None
-    attention: str | None
-    in_place: bool
-    train: str | None
-    mixed: bool
-    checkpoint: bool
-    strict: bool
-    times: tuple[str, ...]
-    power: float | None
 
 
 class ReportOptions(TypedDict):
@@ -161,12 +149,25 @@ FORM_NAMES = tuple(FORMS)
     "--train",
     metavar="OPTIMIZER",
     shell_complete=names_in("analysis.training:STATES"),
-    help="Print the memory of a training step with sgd, momentum, adam or adamw.",
+    help="Print the memory of a training step with sgd, momentum, adam, adamw, or 8-bit states: "
+    "momentum8bit, adam8bit, adamw8bit.",
 )
 @click.option(
     "--mixed", is_flag=True, help="With --train: mixed precision, fp16 or bf16 beside fp32 weights."
 )
 @click.option("--checkpoint", is_flag=True, help="With --train: activation checkpointing.")
+@click.option(
+    "--lora",
+    type=WHOLE_NUMBER,
+    metavar="RANK",
+    help="With --train: adapters of that rank beside linear layers, everything else frozen.",
+)
+@click.option(
+    "--zero",
+    metavar="STAGExN",
+    help="With --train: bytes of each of N devices under ZeRO or FSDP, such as 3x8 (1: optimizer "
+    "state is cut, 2: gradients too, 3: weights too).",
+)
 @click.option(
     "--fit", metavar="SIZE", help="Print the largest batch that fits into SIZE, such as 8GB."
 )
@@ -198,6 +199,7 @@ FORM_NAMES = tuple(FORMS)
     "printed, llama.cpp, vllm, transformers or mlx.",
 )
 @language_options
+@parallel_option
 @click.option(
     "--power", type=REAL_NUMBER, metavar="W", help="Power in watts, for the energy of a run."
 )
@@ -224,8 +226,8 @@ def command(
         show_run(network, form, output, options)
         return
     form = chosen_form(form, output, FORM_NAMES, tuple(NOTATIONS))
-    _check_options(form, options)
-    _check_training(options)
+    check_options(form, options)
+    check_training(options)
     wanted = asked(network, form, options)
     timed = bool(options["times"]) or (options["runtime"], options["power"]) != (None, None)
     both = options["tokens"] is not None and options["decode"] is not None
@@ -343,29 +345,6 @@ def _read_report(path: str, options: ShowOptions, counted: ReportOptions) -> Rep
     return replace(report, convention=convention(counted["like"]))
 
 
-def _check_training(options: ShowOptions) -> None:
-    """Raise for options of `--train` that are wrong or cannot be combined."""
-    from layerscope.analysis.training import STATES
-
-    if options["train"] is not None and options["train"] not in STATES:
-        raise UnknownName(
-            "optimizer", options["train"], STATES, f"; choose from {', '.join(STATES)}"
-        )
-    for name, given in (("mixed", options["mixed"]), ("checkpoint", options["checkpoint"])):
-        if given and options["train"] is None:
-            raise UsageError(f"--{name} needs --train")
-    if options["mixed"] and options["dtype"] not in (None, "fp16", "bf16"):
-        raise UsageError(f"--mixed with --dtype {options['dtype']}, expected fp16 or bf16")
-    _fit_bytes(options)
-
-
-def _fit_bytes(options: ShowOptions) -> int | None:
-    """The memory size of `--fit` in bytes."""
-    from layerscope.report.quantities import quantity
-
-    return None if options["fit"] is None else quantity(options["fit"], "bytes", "--fit")
-
-
 def _memory_results(
     network: str,
     report: Report,
@@ -374,13 +353,23 @@ def _memory_results(
     settings: AnalyzeOptions,
 ) -> MemoryResults:
     """Memory of a training step (`--train`) and the largest batch (`--fit`)."""
+    from layerscope.analysis.training import sharded
     from layerscope.export.fit_lines import MemoryResults
 
     train, mixed, checkpoint = options["train"], options["mixed"], options["checkpoint"]
     training = fitting = None
     if train is not None:
-        training = report.training(train, mixed=mixed, checkpoint=checkpoint)
-    memory_bytes = _fit_bytes(options)
+        if options["lora"] is None:
+            training = report.training(train, mixed=mixed, checkpoint=checkpoint)
+        else:
+            from layerscope.api.fitting import train_adapters
+
+            training = train_adapters(
+                report, options["lora"], train, mixed=mixed, checkpoint=checkpoint
+            )
+        if options["zero"] is not None:
+            training = sharded(training, *zero_of(options["zero"]))
+    memory_bytes = fit_bytes(options)
     if memory_bytes is not None:
         from layerscope.api.fitting import fit
         from layerscope.formats import names_a_model
@@ -393,36 +382,3 @@ def _memory_results(
             **counted, **others,
         )  # fmt: skip
     return MemoryResults(training, fitting)
-
-
-def _check_options(form: str, options: ShowOptions) -> None:
-    """Raise for an option that the form would silently ignore."""
-    values: Mapping[str, object] = options
-    if options["everything"] and (form in NOTATIONS or options["total"]):
-        what = "--total" if options["total"] else f"--as {form}"
-        raise UsageError(f"--all cannot be combined with {what}")
-    chosen = [name for name in VIEW_OPTIONS if values[name] is not None]
-    if chosen and (form in NOTATIONS or form == "json" or options["total"]):
-        what = "--total" if options["total"] else f"--as {form}"
-        raise UsageError(f"--{chosen[0]} cannot be combined with {what}")
-    if options["total"] and form not in ("text", "json"):
-        raise UsageError(f"--total cannot be combined with --as {form}")
-    if options["conventions"] is not None:
-        if form != "json" or options["total"]:
-            raise UsageError("--conventions needs --as json, without --total")
-        chosen_conventions(options)
-        if options["attention"] == "needed":
-            raise UsageError("--conventions cannot be combined with --attention needed")
-    requested = [name for name in ("train", "fit") if values[name] is not None]
-    if requested and form not in ("text", "markdown", "json"):
-        raise UsageError(f"--{requested[0]} cannot be combined with --as {form}")
-    if options["train"] is not None and options["decode"] is not None:
-        raise UsageError("--train cannot be combined with --decode")
-    for name in NOTATION_OPTIONS:
-        able = [each for each, found in NOTATIONS.items() if name in found.options]
-        if values[name] is not None and form not in able:
-            raise UsageError(f"{_dashed(name)} needs --as {', '.join(able[:-1])} or {able[-1]}")
-
-
-def _dashed(name: str) -> str:
-    return "--" + name.replace("_", "-")

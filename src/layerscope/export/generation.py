@@ -7,7 +7,7 @@ from msgspec import to_builtins
 from layerscope.escaping import json_text
 from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
 from layerscope.report.generation import GenerationTimes, LayerStep, StepPrediction
-from layerscope.report.numbers import time_text
+from layerscope.report.numbers import rate_of_tokens, time_text
 
 SCHEMA = 1
 
@@ -22,12 +22,12 @@ def headline(found: GenerationTimes) -> str:
 def step_line(step: StepPrediction) -> str:
     """A step with its interval and rate."""
     interval = f"{time_text(step.low_s)} to {time_text(step.high_s)}"
-    rate = f"{_rate(step.tokens_per_s)} tokens/s"
+    rate = f"{rate_of_tokens(step.tokens_per_s)} tokens/s"
     if step.phase == "prefill":
         what = f"prefill of {step.tokens:,} tokens"
         what += f" after {step.past:,}" if step.past else ""
         return f"{what}, batch {step.batch}: {time_text(step.total_s)} ({interval}), {rate}"
-    each = _rate(step.tokens_per_s / step.batch)
+    each = rate_of_tokens(step.tokens_per_s / step.batch)
     return (
         f"decode after {step.past:,} tokens, batch {step.batch}: {time_text(step.total_s)} a token "
         f"({interval}), {rate}" + (f", {each} of each sequence" if step.batch > 1 else "")
@@ -108,7 +108,7 @@ def _sweep_grid(found: GenerationTimes) -> Grid:
         table.append([
             Cell(f"{step.batch:,}", value=step.batch), named(step.phase),
             *[Cell(time_text(each), value=each) for each in times],
-            *[Cell(_rate(each), value=each) for each in rates],
+            *[Cell(rate_of_tokens(each), value=each) for each in rates],
         ])  # fmt: skip
     return Grid(table, names=names)
 
@@ -124,12 +124,6 @@ def _lines(found: GenerationTimes, stamp: bool) -> list[str]:
     ]
     last = f"layerscope {found.version} · {found.machine} · fitted on {found.source}"
     return [*lines, *([last] if stamp else [])]
-
-
-def _rate(rate: float) -> str:
-    """Four digits, without an exponent."""
-    text = f"{rate:.4g}"
-    return f"{float(text):,.0f}" if "e+" in text or rate >= 1000 else text
 
 
 def write_json(found: GenerationTimes) -> str:

@@ -169,6 +169,9 @@ def _training(training: Training | None) -> TrainingJson | None:
         training.complete,
         training.kept_status,
         list(training.notes),
+        training.zero_stage,
+        training.devices,
+        training.lora,
     )
 
 

@@ -274,6 +274,9 @@ class TrainingJson(Struct):
     complete: bool
     kept_status: str  # status of kept_bytes: exact | estimate
     notes: list[str]  # why kept_bytes is an estimate, and for which layers
+    zero_stage: int = 0  # 1 to 3: bytes are those of one of `devices`
+    devices: int = 1
+    lora: int = 0  # rank of adapters; the rest is frozen
 
 
 class LanguageJson(Struct):

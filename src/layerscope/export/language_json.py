@@ -8,12 +8,14 @@ from layerscope.export.language_types import (
     CacheJson,
     ContextJson,
     DeploymentJson,
+    DevicesJson,
     LanguageFitJson,
     LayerCacheJson,
     UseJson,
 )
-from layerscope.llm.account import Deployment, memory_use
+from layerscope.llm.account import DeployedMemory, Deployment, memory_use
 from layerscope.llm.cache import cache_bytes, needed
+from layerscope.llm.devices import Parallelism, stage_memory
 from layerscope.llm.fit import MOST, LanguageFit
 from layerscope.llm.parameters import active_params, predictor_params, total_params
 
@@ -32,10 +34,20 @@ def deployment_json(results: LanguageResults) -> DeploymentJson:
         predictor_params=predictor_params(model),
         attention=None if macs is None else AttentionJson(macs.attention, macs.needed),
         cache=_cache(deployment),
-        memory=UseJson(use.weights, use.cache, use.activations, use.workspace, use.total),
+        memory=_use(use),
         fit=None if results.fit is None else _fit(results.fit),
         notes=list(model.notes),
+        devices=None if results.split is None else _devices(deployment, results.split),
     )
+
+
+def _use(use: DeployedMemory) -> UseJson:
+    return UseJson(use.weights, use.cache, use.activations, use.workspace, use.total)
+
+
+def _devices(deployment: Deployment, split: Parallelism) -> DevicesJson:
+    stages = [_use(use) for use in stage_memory(deployment, split)]
+    return DevicesJson(split.tensor, split.pipeline, split.expert, stages)
 
 
 def _cache(deployment: Deployment) -> CacheJson:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from layerscope.llm.account import DeployedMemory, Deployment, memory_use
 from layerscope.llm.cache import LayerCache, cache_bytes, needed
 from layerscope.llm.description import LatentAttention
+from layerscope.llm.devices import Parallelism, stage_memory
 from layerscope.llm.fit import MOST, LanguageFit, Largest
 from layerscope.llm.macs import MacCount, macs
 from layerscope.llm.parameters import (
@@ -40,12 +41,14 @@ class LanguageResults(Struct, frozen=True):
     deployment: Deployment
     fit: LanguageFit | None = None
     decodes: bool = False  # one token after the cache, not all of them at once
+    split: Parallelism | None = None
 
     def lines(self) -> tuple[str, ...]:
         """One sentence for each result."""
         found = [*_params(self.deployment), *_attention(self.deployment, self.decodes)]
-        found += [*_cache(self.deployment), _memory(self.deployment)]
-        return (*found, *(_fit(self.fit) if self.fit is not None else ()))
+        found += [*cache_lines(self.deployment), memory_line(self.deployment)]
+        found += fit_lines(self.fit) if self.fit is not None else []
+        return (*found, *([] if self.split is None else device_lines(self.deployment, self.split)))
 
 
 def _params(deployment: Deployment) -> list[str]:
@@ -103,7 +106,8 @@ def _many(number: int, what: str) -> str:
     return f"{exact_text(number)} {what}{'' if number == 1 else 's'}"
 
 
-def _cache(deployment: Deployment) -> list[str]:
+def cache_lines(deployment: Deployment) -> list[str]:
+    """The cache by kind of layer, and what changes its size."""
     options, layers = deployment.cache, deployment.layers()
     formats = options.keys if options.keys == options.values else f"{options.keys}/{options.values}"
     total = sum(each.total for each in layers)
@@ -165,7 +169,8 @@ def _uses(use: DeployedMemory) -> str:
     return f"{bytes_text(use.total)} = {listed}"
 
 
-def _memory(deployment: Deployment) -> str:
+def memory_line(deployment: Deployment) -> str:
+    """Bytes by use."""
     use = memory_use(deployment)
     bits = 8 * use.weights / max(total_params(deployment.model), 1)
     batch = deployment.cache.sequences
@@ -175,7 +180,22 @@ def _memory(deployment: Deployment) -> str:
     )
 
 
-def _fit(fit: LanguageFit) -> list[str]:
+def device_lines(deployment: Deployment, split: Parallelism) -> list[str]:
+    """Bytes of the fullest device, and of all of them."""
+    stages = stage_memory(deployment, split)
+    fullest = max(stages, key=lambda use: use.total)
+    kinds = {"tensor": split.tensor, "pipeline": split.pipeline, "expert": split.expert}
+    named = ", ".join(f"{name} {count}" for name, count in kinds.items() if count > 1)
+    where = f" (stage {stages.index(fullest) + 1} of {len(stages)})" if len(stages) > 1 else ""
+    total = sum(use.total for use in stages) * split.tensor * split.expert
+    return [
+        f"On {_many(split.devices, 'device')}{f' ({named})' if named else ''} the fullest one"
+        f"{where} takes {_uses(fullest)}; all take {bytes_text(total)}."
+    ]
+
+
+def fit_lines(fit: LanguageFit) -> list[str]:
+    """The largest batch, the longest context, and the longest context by batch."""
     room = bytes_text(fit.memory_bytes)
     if not fit.contexts:
         return [f"Nothing fits in {room}: one token takes {_uses(fit.longest_context.use)}."]

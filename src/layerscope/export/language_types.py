@@ -62,6 +62,15 @@ class LanguageFitJson(Struct):
     contexts: list[ContextJson]
 
 
+class DevicesJson(Struct):
+    """A model cut into parts; the product of their numbers is that of the devices."""
+
+    tensor: int
+    pipeline: int
+    expert: int
+    stages: list[UseJson]  # of one device of each stage of the pipeline
+
+
 class DeploymentJson(Struct):
     """A language model in use, with --runtime, --weight-dtype or --cache-dtype."""
 
@@ -76,3 +85,4 @@ class DeploymentJson(Struct):
     memory: UseJson
     fit: LanguageFitJson | None  # with --fit
     notes: list[str]
+    devices: DevicesJson | None = None  # with --parallel

@@ -9,17 +9,10 @@ from msgspec.structs import replace
 
 from layerscope.escaping import visible
 from layerscope.export.table import ReportTable, TableView, table, usual
-from layerscope.report.columns import (
-    OF_FIGURES,
-    TEXT_KEYS,
-    Column,
-    cell,
-    figures_key,
-    titled,
-)
+from layerscope.report.columns import Column, cell, titled
 from layerscope.report.numbers import bytes_text, cell_text, exact_text, marked
 from layerscope.report.tree import TableRow
-from layerscope.report.types import Report
+from layerscope.report.types import Layer, Report
 
 # Column sets from the widest to the narrowest; the first that fits is used, with exact numbers if
 # those fit too.
@@ -127,10 +120,10 @@ class _Printed:
     def _distinct(self, column: Column) -> tuple[list[TableRow], Sequence[int]]:
         """Rows whose cells may differ, and the number of the text of each line."""
         if column.name in OF_FIGURES and self.table.report.all_exact:
-            if figures_key not in self._numbers:
-                keys: list[Hashable] = [figures_key(row) for row in self.rows]
-                self._numbers[figures_key] = _numbered(self.rows, keys)
-            return self._numbers[figures_key]
+            if _figures_key not in self._numbers:
+                keys: list[Hashable] = [_figures_key(row) for row in self.rows]
+                self._numbers[_figures_key] = _numbered(self.rows, keys)
+            return self._numbers[_figures_key]
         key = TEXT_KEYS.get(column.name)
         if key is None:
             return self.rows, range(len(self.rows) + 1)
@@ -138,6 +131,46 @@ class _Printed:
             keys = [key(row.members[0]) if row.kind == "layer" else NONE for row in self.rows]
             self._numbers[key] = _numbered(self.rows, keys)
         return self._numbers[key]
+
+
+# Columns whose figure follows from `_figures_key` of a layer: not from its name or its neighbours.
+OF_FIGURES = frozenset({
+    "params", "params%", "buffers", "weights", "macs", "macs%", "flops", "convention_ops",
+    "convention_ops%", "add", "mul", "comp", "div", "exp", "activations", "activations%",
+    "convention_activations", "memory", "read", "write", "intensity",
+})  # fmt: skip
+
+
+def _shapes_key(layer: Layer) -> Hashable:
+    outputs = layer.outputs
+    if len(outputs) == 1 and not outputs[0].declared and outputs[0].shape:
+        return outputs[0].shape
+    return tuple([(tensor.shape, tensor.declared) for tensor in outputs]), len(outputs)
+
+
+def _kind_key(layer: Layer) -> Hashable:
+    node = layer.node
+    return node.op, id(node.attributes), _shapes_key(layer)
+
+
+# Columns of text by what the text of a layer follows from; ids are of objects of the report.
+TEXT_KEYS: dict[str, Callable[[Layer], Hashable]] = {
+    "type": _kind_key,
+    "window": _kind_key,
+    "output": _kind_key,
+    "field": lambda layer: id(layer.field),
+}
+
+
+def _figures_key(row: TableRow) -> tuple[int, ...]:
+    """Equal for layers with equal figures, whose costs are one object; () for other rows."""
+    if row.kind != "layer":
+        return ()
+    layer = row.members[0]
+    return (
+        id(layer.cost), id(layer.convention_kinds), layer.params, layer.activations,
+        layer.activation_bytes, layer.convention_activations,
+    )  # fmt: skip
 
 
 def _numbered(rows: list[TableRow], keys: list[Hashable]) -> tuple[list[TableRow], list[int]]:

@@ -35,13 +35,6 @@ class HeadAttention(Struct, frozen=True, kw_only=True):
         """How far a query sees."""
         return "sliding" if self.window else "chunked" if self.chunk else "full"
 
-    @property
-    def grouping(self) -> str:
-        """How heads share keys and values."""
-        if self.kv_heads == self.heads:
-            return "multi-head"
-        return "multi-query" if self.kv_heads == 1 else "grouped"
-
 
 class LatentAttention(Struct, frozen=True, kw_only=True):
     """Attention whose keys and values are projected from one latent vector per token (MLA)."""

@@ -7,7 +7,9 @@ is a prefill with many tokens and a decode step with one.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from math import prod
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -51,6 +53,14 @@ class Step(Struct, frozen=True, kw_only=True):
         return self.tokens * self.batch
 
 
+Phase = Literal["prefill", "decode"]
+
+
+def phase_of(step: Step) -> Phase:
+    """Several tokens are a prompt, one is generated."""
+    return "prefill" if step.tokens > 1 else "decode"
+
+
 class Work(Struct, frozen=True, kw_only=True):
     """Bytes and operations of one layer in a step."""
 
@@ -65,12 +75,30 @@ class Work(Struct, frozen=True, kw_only=True):
     products: int = 0  # kernels of a product
 
 
-def touched_share(experts: Experts, tokens: int) -> float:
+def touched_share(experts: Experts, tokens: int, skew: float = 0.0) -> float:
     """Expected share of the experts that at least one of so many tokens is sent to.
 
-    Tokens choose independently and evenly.
+    Tokens choose independently; without a skew evenly, else the expert of rank i is chosen in
+    proportion to i^-skew, at most once by a token.
     """
-    return 1 - (1 - experts.per_token / experts.count) ** tokens
+    if not skew:
+        return 1 - (1 - experts.per_token / experts.count) ** tokens
+    chances = _chances(experts, skew)
+    return sum(1 - (1 - each) ** tokens for each in chances) / experts.count
+
+
+@lru_cache(maxsize=64)
+def _chances(experts: Experts, skew: float) -> tuple[float, ...]:
+    """The chance of each expert to be among those of a token; their sum is `per_token`."""
+    shares = [rank**-skew for rank in range(1, experts.count + 1)]
+    certain = 0  # the first experts, which every token is sent to
+    while certain < experts.per_token:
+        scale = (experts.per_token - certain) / sum(shares[certain:])
+        if scale * shares[certain] <= 1:
+            rest = [scale * each for each in shares[certain:]]
+            return (*[1.0] * certain, *rest)
+        certain += 1
+    return (*[1.0] * certain, *[0.0] * (experts.count - certain))
 
 
 def pairs(step: Step, window: int = 0, chunk: int = 0) -> int:
@@ -81,27 +109,30 @@ def pairs(step: Step, window: int = 0, chunk: int = 0) -> int:
     return sum_to(last, window) - sum_to(step.past, window)
 
 
-def layer_works(model: LanguageModel, step: Step, size_of: SizeOf, cache: str) -> tuple[Work, ...]:
+def layer_works(
+    model: LanguageModel, step: Step, size_of: SizeOf, cache: str, skew: float = 0.0
+) -> tuple[Work, ...]:
     """The work of the embedding, of each layer and of the head; the encoder is left out.
 
-    The caches are those that the mathematics needs, in the format `cache`.
+    The caches are those that the mathematics needs, in the format `cache`; `skew` is that of the
+    choice of experts.
     """
     found: dict[int, Work] = {}  # layers of the same object do the same work
     for layer in model.layers:
         if id(layer) not in found:
-            found[id(layer)] = _layer_work(layer, step, size_of, cache)
+            found[id(layer)] = _layer_work(layer, step, size_of, cache, skew)
     rows = [replace(found[id(layer)], name=f"layers.{n}") for n, layer in enumerate(model.layers)]
     return (_looked_up(model, step, size_of), *rows, _head(model, step, size_of))
 
 
-def _layer_work(layer: DecoderLayer, step: Step, size_of: SizeOf, cache: str) -> Work:
+def _layer_work(layer: DecoderLayer, step: Step, size_of: SizeOf, cache: str, skew: float) -> Work:
     weight_bytes, least_bytes, flops, expert_flops, products = 0.0, 0.0, 0, 0, 0
     for part, weights in layer.parts.items():
         if part == BUFFERS:
             continue
         read, used = 1.0, 1.0
         if part == EXPERTS and layer.experts is not None:
-            read = touched_share(layer.experts, step.all_tokens)
+            read = touched_share(layer.experts, step.all_tokens, skew)
             used = layer.experts.per_token / layer.experts.count
         stored = sum(size_of(part, name, shape) for name, shape in weights.items())
         weight_bytes += read * stored

@@ -9,4 +9,5 @@ PLOTS = {
     "activations": "bars of the layers that write most",
     "roofline": "FLOP/s over FLOP/B, one dot per layer, under the limits of a machine",
     "time": "bars of the slowest layers, of a run or predicted with --on",
+    "throughput": "tokens/s over the time of a step, one dot per batch size of a language model",
 }

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from math import ceil, floor, log10
-
 from msgspec import Struct
 
 from layerscope.errors import UnknownName, UsageError
 from layerscope.escaping import visible
+from layerscope.plot.log_axes import log_axis
 from layerscope.plot.specification import (
     WIDTH,
     Caption,
@@ -125,15 +124,9 @@ def front(dots: list[NetworkDot]) -> list[NetworkDot]:
 
 
 def _axis(channel: str, column: str, values: list[float]) -> Spec:
-    """A logarithmic axis with a line at every power of ten, and between them if these are few."""
     found = COLUMNS[column]
     unit = UNITS[found.kind]
-    low, high = floor(log10(min(values))), ceil(log10(max(values)))
-    steps = (1,) if high - low > 2 else (1, 2, 5)
-    ticks = [step * 10.0**power for power in range(low, high + 1) for step in steps]
-    title = f"{found.title} ({unit})" if unit else found.title
-    axis = {"title": title, "format": "~s", "values": ticks}
-    return number(channel, scale={"type": "log", "nice": False, "padding": 18}, axis=axis)
+    return log_axis(channel, f"{found.title} ({unit})" if unit else found.title, values)
 
 
 def _notes(rows: int, dots: list[NetworkDot], drawn: int) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ class SpeedRates(Struct, frozen=True, kw_only=True):
     product: float  # microseconds of one product beside its bytes and operations
     decode_error: float
     prefill_error: float
+    skew: float  # tokens of a batch choose the expert of rank i in proportion to i^-skew
     speeds: int  # published ones that were fitted
 
     def values(self) -> tuple[float, ...]:
@@ -40,8 +41,9 @@ FAMILIES = {
         experts=1.61,
         attention=2.03,
         product=15.3,
-        decode_error=0.19,
-        prefill_error=0.25,
+        decode_error=0.21,
+        prefill_error=0.18,
+        skew=0,
         speeds=292,
     ),
     "datacenter": SpeedRates(
@@ -52,8 +54,9 @@ FAMILIES = {
         experts=3.17,
         attention=18.9,
         product=14,
-        decode_error=0.18,
-        prefill_error=0.89,
+        decode_error=0.24,
+        prefill_error=0.66,
+        skew=1.2,
         speeds=168,
     ),
     "geforce": SpeedRates(
@@ -65,31 +68,34 @@ FAMILIES = {
         attention=9.47,
         product=12.8,
         decode_error=0.07,
-        prefill_error=0.28,
+        prefill_error=0.31,
+        skew=1.2,
         speeds=242,
     ),
     "radeon": SpeedRates(
         weights=1.19,
         cache=1.21,
         half=2.41,
-        quantized=4.41,
-        experts=9.45,
-        attention=6.41,
+        quantized=4.42,
+        experts=9.54,
+        attention=6.39,
         product=16,
-        decode_error=0.18,
-        prefill_error=0.71,
+        decode_error=0.20,
+        prefill_error=0.92,
+        skew=1.2,
         speeds=762,
     ),
     "spark": SpeedRates(
-        weights=1,
-        cache=1,
-        half=3.93,
-        quantized=3.93,
-        experts=3.87,
-        attention=2.77,
-        product=16.3,
-        decode_error=0.43,
-        prefill_error=0.19,
+        weights=1.19,
+        cache=1.32,
+        half=3.91,
+        quantized=3.91,
+        experts=3.7,
+        attention=2.75,
+        product=11,
+        decode_error=0.20,
+        prefill_error=0.06,
+        skew=1.2,
         speeds=194,
     ),
     "workstation": SpeedRates(
@@ -100,8 +106,9 @@ FAMILIES = {
         experts=2.98,
         attention=22.1,
         product=11.7,
-        decode_error=0.07,
-        prefill_error=0.27,
+        decode_error=0.08,
+        prefill_error=0.19,
+        skew=1.2,
         speeds=304,
     ),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from math import prod
 from typing import Literal
@@ -296,46 +296,6 @@ def choose(names: Iterable[str]) -> tuple[Column, ...]:
     if not chosen:
         raise UsageError(f"no columns chosen; known: {', '.join(choices)}")
     return tuple(chosen.values())
-
-
-# Columns whose figure follows from `figures_key` of a layer: not from its name or its neighbours.
-OF_FIGURES = frozenset({
-    "params", "params%", "buffers", "weights", "macs", "macs%", "flops", "convention_ops",
-    "convention_ops%", "add", "mul", "comp", "div", "exp", "activations", "activations%",
-    "convention_activations", "memory", "read", "write", "intensity",
-})  # fmt: skip
-
-
-def _shapes_key(layer: Layer) -> Hashable:
-    outputs = layer.outputs
-    if len(outputs) == 1 and not outputs[0].declared and outputs[0].shape:
-        return outputs[0].shape
-    return tuple([(tensor.shape, tensor.declared) for tensor in outputs]), len(outputs)
-
-
-def _kind_key(layer: Layer) -> Hashable:
-    node = layer.node
-    return node.op, id(node.attributes), _shapes_key(layer)
-
-
-# Columns of text by what the text of a layer follows from; ids are of objects of the report.
-TEXT_KEYS: dict[str, Callable[[Layer], Hashable]] = {
-    "type": _kind_key,
-    "window": _kind_key,
-    "output": _kind_key,
-    "field": lambda layer: id(layer.field),
-}
-
-
-def figures_key(row: TableRow) -> tuple[int, ...]:
-    """Equal for layers with equal figures, whose costs are one object; () for other rows."""
-    if row.kind != "layer":
-        return ()
-    layer = row.members[0]
-    return (
-        id(layer.cost), id(layer.convention_kinds), layer.params, layer.activations,
-        layer.activation_bytes, layer.convention_activations,
-    )  # fmt: skip
 
 
 def of_convention(names: Iterable[str], report: Report) -> tuple[str, ...]:

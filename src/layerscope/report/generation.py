@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from msgspec import Struct
 
-from layerscope.report.results import TableResult
+from layerscope.report.results import PlottedResult, TableResult
 
 Roof = Literal["memory", "compute"]
 
@@ -57,10 +57,11 @@ class StepPrediction(Struct, frozen=True, kw_only=True):
         return self.tokens * self.batch / self.total_s
 
 
-class GenerationTimes(TableResult, frozen=True, kw_only=True):
+class GenerationTimes(TableResult, PlottedResult, frozen=True, kw_only=True):
     """Predicted steps of a language model on one machine, in order."""
 
     printed_by: ClassVar[str] = "generation"
+    plotted_by: ClassVar[str] = "plot_generation"
 
     network: str
     machine: str

@@ -174,6 +174,12 @@ def time_text(seconds: float | None) -> str:
     return ""
 
 
+def rate_of_tokens(rate: float) -> str:
+    """Four digits, without an exponent."""
+    text = f"{rate:.4g}"
+    return f"{float(text):,.0f}" if "e+" in text or rate >= 1000 else text
+
+
 def percent_text(share: int | Fraction | None) -> str:
     """One decimal; blank for nothing, <0.1 for what would print as 0.0."""
     if not share:

@@ -35,6 +35,7 @@ PRINTERS = {
     "measured": "layerscope.export.measured",
     "predicted": "layerscope.export.predicted",
     "generation": "layerscope.export.generation",
+    "generation_runs": "layerscope.export.generation_runs",
     "budgets": "layerscope.export.budget_results",
     "audit": "layerscope.export.audit",
     "sweep": "layerscope.export.sweep_results",

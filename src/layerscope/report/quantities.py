@@ -31,9 +31,9 @@ EXPECTED: dict[Unit, str] = {
     "bytes": "bytes such as 2000000, 2MB or 1.5GiB (B, kB, MB, GB, TB, KiB, MiB, GiB, TiB)",
     "seconds": "a time such as 5ms, 0.005 or 250us (s, ms, us, ns)",
 }
-NUMBER = re.compile(r"(\d+(?:[,_]\d+)*(?:\.\d+)?)\s*([A-Za-zµ]*)", re.ASCII)
-WHOLE = re.compile(r"[+-]?[0-9]+")
-REAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+NUMBER = r"(?a)(\d+(?:[,_]\d+)*(?:\.\d+)?)\s*([A-Za-zµ]*)"
+WHOLE = r"[+-]?[0-9]+"
+REAL = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
 
 
 class NumberTooLarge(UsageError):
@@ -59,7 +59,7 @@ def quantity(value: object, unit: Unit, where: str) -> int:
         if value < 0:
             raise UsageError(f"{where} {shown(value)}: expected no less than 0")
         return within(value, where)
-    match = NUMBER.fullmatch(value.strip())
+    match = re.fullmatch(NUMBER, value.strip())
     factor = SUFFIXES[unit].get(match[2]) if match else None
     if match is None or factor is None:
         raise UsageError(f"{where} {shown(value)}: expected {EXPECTED[unit]}")
@@ -82,7 +82,7 @@ def duration(value: object, where: str) -> float:
         str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
     )
     text = number.strip() if isinstance(number, str) else ""
-    match = NUMBER.fullmatch(text)
+    match = re.fullmatch(NUMBER, text)
     factor = SUFFIXES["seconds"].get(match[2]) if match else None
     if match is None or factor is None or len(text) > DIGITS:
         raise UsageError(f"{where} {shown(value)}: expected {EXPECTED['seconds']}")
@@ -102,7 +102,7 @@ def within(value: int, where: str) -> int:
 def whole(text: str, where: str) -> int:
     """A whole number of ASCII digits, as options take them."""
     text = text.strip()
-    if not WHOLE.fullmatch(text):
+    if not re.fullmatch(WHOLE, text):
         raise UsageError(f"{where} {shown(text)}: expected a whole number")
     if len(text.lstrip("+-0")) > DIGITS:
         raise NumberTooLarge(where, text)
@@ -112,7 +112,7 @@ def whole(text: str, where: str) -> int:
 def real(text: str, where: str) -> float:
     """A finite number of ASCII digits."""
     text = text.strip()
-    if not REAL.fullmatch(text) or len(text) > DIGITS or abs(float(text)) > MOST_SIZE:
+    if not re.fullmatch(REAL, text) or len(text) > DIGITS or abs(float(text)) > MOST_SIZE:
         raise UsageError(f"{where} {shown(text)}: expected a number such as 45 or 4.5")
     return float(text)
 
@@ -148,7 +148,7 @@ def sizes(text: str, where: str) -> tuple[int, ...]:
     parts = re.split("[x×,]", text.strip())
     if len(parts) > MOST_AXES:
         raise UsageError(f"{where}: {len(parts):,} axes, expected at most {MOST_AXES}")
-    if not all(WHOLE.fullmatch(part.strip()) for part in parts):
+    if not all(re.fullmatch(WHOLE, part.strip()) for part in parts):
         raise UsageError(f"{where}: expected sizes such as 3x224x224")
     found = tuple(whole(part, f"{where}:") for part in parts)
     if min(found) < 1:

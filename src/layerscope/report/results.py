@@ -47,7 +47,7 @@ class PlottedResult(Result, frozen=True):
     ) -> Chart:
         """A chart that notebooks draw and `save` writes; `on` is a machine with its roofs.
 
-        `of` is memory, costs, params, activations, roofline or time.
+        `of` is memory, costs, params, activations, roofline, time or throughput.
         """
         draw = getattr(printer("plots"), self.plotted_by)
         chart: Chart = draw(self, on=on, theme=theme, **({} if of is None else {"of": of}))

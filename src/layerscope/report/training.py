@@ -23,7 +23,12 @@ def training_line(training: Training, batch: int) -> str:
     least = "" if training.complete else "at least "
     again = f", {training.checkpoints} checkpoints" if training.checkpoints else ""
     total = bytes_text(training.total_bytes)
-    line = f"Training with {training.optimizer}, batch {batch}{again}: {least}{total} = {uses}."
+    where = ""
+    if training.zero_stage:
+        where = f", each of {training.devices} devices under ZeRO {training.zero_stage}"
+    adapters = f" adapters of rank {training.lora}" if training.lora else ""
+    line = f"Training{adapters} with {training.optimizer}, batch {batch}{again}{where}: "
+    line += f"{least}{total} = {uses}."
     return f"{line} {_kept_text(training)}"
 
 

@@ -15,7 +15,7 @@ Kind = Literal["layer", "scope", "module", "op", "unused", "total"]
 UNUSED = "unused parameters"  # name of the row of those that no layer uses
 
 
-class TableRow(Struct, frozen=True):
+class TableRow(Struct, frozen=True, gc=False):
     """One row of a table: a layer, several, or the total. Figures are sums over `times` copies.
 
     A row of kind `unused` has no layers: its parameters and bytes are in the report.
