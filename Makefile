@@ -15,7 +15,8 @@
 # make page           build the report page: needs Node 20 and npm
 # make test-page      the report page in Chromium: needs Node 20, npm and /usr/bin/chromium
 # make site           build the static site with the editor into build/site; downloads a wheel
-# make test-site      the static site in Chromium and in Node: ten minutes on two cores
+# make check-site     the editor of the static site in Chromium: minutes
+# make test-site      the static site in Chromium and in Node: a quarter of an hour
 # make bench-site     start and later analyses of the static site: medians of five
 # make bench-page     speed of the report page in Chromium
 # make pictures       take the pictures of docs/images again; look at each
@@ -26,7 +27,7 @@
 # make goldens        rewrite the golden files; read the diff
 # make docs           rewrite the generated pages of docs/
 #
-# CI runs check, test and test-torch (.ci/run). Each target creates .venv and installs what it
+# CI runs check, test, page, test-page and test-torch (.ci/run). Each target creates .venv and installs what it
 # needs. Test targets end with a line that says what they skipped and which target runs it.
 # WORKERS=0 runs tests in one process; ARGS='-k name' is passed to pytest.
 
@@ -41,7 +42,7 @@ ARGS ?=
 # Tests of one file share cached reports, so a file runs in one worker.
 PARALLEL := -n $(WORKERS) --dist loadfile
 
-.PHONY: setup run test test-lower test-documents test-models test-torch check bench bench-measure fuzz fuzz-planted goldens docs test-zoo test-peers test-wild test-threads test-signals test-sweep bench-torch bench-all page test-page bench-page site test-site bench-site pictures clean
+.PHONY: setup run test test-lower test-documents test-models test-torch check bench bench-measure fuzz fuzz-planted goldens docs test-zoo test-peers test-wild test-threads test-signals test-sweep bench-torch bench-all page test-page bench-page site check-site test-site bench-site pictures clean
 
 setup: $(VENV)/base
 
@@ -217,8 +218,9 @@ pictures: $(PAGE) $(VENV)/base
 
 # The site runs the package in the browser: Pyodide from npm, our sources, msgspec's wheel.
 SITE := build/site
-SITE_FILES := page/site.html page/site_assets.py page/wheels.txt $(wildcard page/*.ts) \
-  $(shell find page/src -type f) $(shell find src/layerscope -name '*.py')
+SITE_FILES := page/site.html page/site_assets.py page/compile.mjs page/wheels.txt $(wildcard page/*.ts) \
+  $(shell find page/src -type f) \
+  $(shell find src/layerscope -type f -not -path '*/__pycache__/*' -not -path '*/layerscope/web/*')
 
 site: $(SITE)/sw.js
 
@@ -226,6 +228,9 @@ $(SITE)/sw.js: page/node_modules/done $(VENV)/base $(SITE_FILES)
 	@mkdir -p build
 	$(NPM) run build-site
 	$(BIN)/python page/site_assets.py $(SITE)
+
+check-site: $(SITE)/sw.js $(VENV)/base
+	PYTHON=$(abspath $(BIN)/python) $(NPM) run check-site
 
 test-site: $(SITE)/sw.js $(VENV)/dev
 	PYTHON=$(abspath $(BIN)/python) $(NPM) run test-site

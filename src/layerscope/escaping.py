@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from html import escape as _html_escape
 
 # A spreadsheet evaluates a cell that begins with one of these; the last four are full-width forms.
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 # Cells that begin with a sign and are no formula: -1.5, an offset -3x-3, - for no number.
-NUMBERS = re.compile(r"{0}(?:x{0})*".format(r"(?:[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?|-)"), re.ASCII)
-LIVE_AFTER_COMMA = re.compile(r"([,;\t]\s*)(?=[=+\-@＝＋－＠])")
+NUMBER = r"(?:[+-]?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?|-)"
+NUMBERS = f"{NUMBER}(?:x{NUMBER})*"
+LIVE_AFTER_COMMA = r"([,;\t]\s*)(?=[=+\-@＝＋－＠])"
 MARKDOWN = str.maketrans({sign: "\\" + sign for sign in "\\|*_`<>[]&$"})
 LATEX = str.maketrans({
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
@@ -70,7 +70,9 @@ def latex(text: str) -> str:
 
 def html(text: str) -> str:
     """Text for HTML, SVG and XML 1.0, in elements and in attributes."""
-    return _html_escape(visible(text))
+    from html import escape  # its table of entities takes as long to import as a small report
+
+    return escape(visible(text))
 
 
 def quoted(text: str) -> str:
@@ -93,13 +95,13 @@ def csv_cell(value: object) -> object:
     if isinstance(value, (int, float)):
         return value
     text = str(value)
-    live = text.lstrip(" ").startswith(FORMULA) and not NUMBERS.fullmatch(text)
+    live = text.lstrip(" ").startswith(FORMULA) and not re.fullmatch(NUMBERS, text)
     return ("'" if live else "") + visible(text)
 
 
 def csv_comment(text: str) -> str:
     """A CSV comment without formulas and quotes, for readers that do not know comments."""
-    return LIVE_AFTER_COMMA.sub(r"\1'", one_line(text).replace('"', "'"))
+    return re.sub(LIVE_AFTER_COMMA, r"\1'", one_line(text).replace('"', "'"))
 
 
 def json_text(document: object, indent: int = 2) -> str:

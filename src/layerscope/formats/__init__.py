@@ -71,7 +71,7 @@ INDEXED = next(
     kind for kind in FORMATS if kind.name == "safetensors"
 )  # also reads the files of a weight index
 # Models in Python by name: torchvision:NAME, timm:NAME, hf:config.json, file.py:make, package:name.
-MODEL = re.compile(r"(torchvision|timm|hf):.+|.+\.py:[\w.]+|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+MODEL = r"(torchvision|timm|hf):.+|.+\.py:[\w.]+|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*"
 PHASES = ("test", "train")
 DEFAULTS = ReadOptions()
 
@@ -108,7 +108,7 @@ def is_file(path: str) -> bool:
 
 def names_a_model(name: str) -> bool:
     """Whether a string names a model in Python, such as torchvision:resnet50."""
-    return MODEL.fullmatch(name) is not None and not os.path.isfile(name)
+    return ":" in name and bool(re.fullmatch(MODEL, name)) and not os.path.isfile(name)
 
 
 def kind_of_json(name: str) -> documents.Kind | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 
 from msgspec import Struct
 
@@ -180,14 +179,15 @@ FOLDERS: tuple[tuple[str, UnsupportedFormat], ...] = (
     ("predict_net.pb", CAFFE2),
 )  # fmt: skip
 
-POINTER = re.compile(rb"version https://git-lfs\.github\.com/spec/v1\s")
-ANNEX = re.compile(rb"(\.\./)*(\.git/annex|/annex)/objects/")
-SOLVER = re.compile(rb"^\s*(base_lr|max_iter|lr_policy|solver_mode|snapshot_prefix)\s*:", re.M)
-LAYERS = re.compile(rb"^\s*(layers?\s*\{|input\s*:|input_dim\s*:)", re.M)
-NETS = re.compile(rb'^\s*(?:net|train_net|test_net)\s*:\s*["\']([^"\'\n]+)', re.M)
+# Patterns are compiled when they are used: most files need none of them.
+POINTER = rb"version https://git-lfs\.github\.com/spec/v1\s"
+ANNEX = rb"(\.\./)*(\.git/annex|/annex)/objects/"
+SOLVER = rb"(?m)^\s*(base_lr|max_iter|lr_policy|solver_mode|snapshot_prefix)\s*:"
+LAYERS = rb"(?m)^\s*(layers?\s*\{|input\s*:|input_dim\s*:)"
+NETS = rb'(?m)^\s*(?:net|train_net|test_net)\s*:\s*["\']([^"\'\n]+)'
 # Name and op of the first node of a GraphDef in protobuf's encoding.
-NODE = re.compile(rb"\x0a[\x01-\xff][\x01-\x7f]?\x0a.([\w./^:-]+)\x12.([A-Z]\w+)", re.S)
-PROGRAM = re.compile(rb"\x0a.{1,5}?\x08\x00\x10(\xff{9}\x01|\x00)", re.S)
+NODE = rb"(?s)\x0a[\x01-\xff][\x01-\x7f]?\x0a.([\w./^:-]+)\x12.([A-Z]\w+)"
+PROGRAM = rb"(?s)\x0a.{1,5}?\x08\x00\x10(\xff{9}\x01|\x00)"
 
 
 def refusal(path: str, head: bytes) -> str | None:
@@ -239,29 +239,31 @@ def of_json(path: str, keys: set[str]) -> str | None:
 
 def line_of(path: str, kind: UnsupportedFormat) -> str:
     """The error line for a file of an unsupported format."""
+    import shlex
+
     folder = shlex.quote(path if os.path.isdir(path) else os.path.dirname(path) or ".")
     how = kind.how.format(path=shlex.quote(path), literal=repr(path), folder=folder)
     return f"{path}: {kind.what}, not read here; {how}"
 
 
 def _pointer(path: str, head: bytes) -> str | None:
-    if POINTER.match(head):
+    if re.match(POINTER, head):
         size = re.search(rb"^size (\d{1,19})\s*$", head, re.M)
         shown = f" of {int(size[1]):,} bytes" if size else ""
         return (
             f"{path}: a Git LFS pointer to a file{shown}, not the file; fetch it with "
             f"git lfs pull --include {os.path.basename(path)}"
         )
-    if ANNEX.match(head):
+    if re.match(ANNEX, head):
         return f"{path}: a git-annex pointer, not the file; fetch it with git annex get {path}"
     return None
 
 
 def _solver(path: str, head: bytes) -> str | None:
     """The line for a solver of Caffe, which names the network that it trains."""
-    if b"\0" in head or LAYERS.search(head) or not SOLVER.search(head):
+    if b"\0" in head or re.search(LAYERS, head) or not re.search(SOLVER, head):
         return None
-    nets = [name.decode(errors="replace") for name in NETS.findall(head)]
+    nets = [name.decode(errors="replace") for name in re.findall(NETS, head)]
     give = f"give the network that it names: {nets[0]}" if nets else "give the network it trains"
     return f"{path}: a solver of Caffe, which holds no layers; {give}"
 
@@ -305,9 +307,9 @@ def _text(path: str, head: bytes) -> UnsupportedFormat | None:
 def _protobuf(path: str, head: bytes) -> UnsupportedFormat | None:
     if os.path.basename(path) in ("predict_net.pb", "init_net.pb"):
         return CAFFE2
-    if NODE.match(head):
+    if re.match(NODE, head):
         return GRAPH_DEF
-    if PROGRAM.match(head):
+    if re.match(PROGRAM, head):
         return PADDLE
     if head[:1] != b"\x08" or head[2:3] != b"\x12":
         return None

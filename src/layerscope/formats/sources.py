@@ -20,7 +20,7 @@ LABEL = "standard input"
 STDIN_BYTES = 1 << 30  # of standard input
 HEAD_BYTES = 4096  # of a file, by which its format is recognised
 CHUNK = 1 << 20
-NUMBERED = re.compile(r"(?P<path>.+)#(?P<number>[1-9]\d{0,5})", re.DOTALL)
+NUMBERED = r"(?s)(?P<path>.+)#(?P<number>[1-9]\d{0,5})"
 KINDS = (
     (stat.S_ISFIFO, "a named pipe"),
     (stat.S_ISCHR, "a device"),
@@ -62,7 +62,7 @@ def check_file(path: str) -> None:
 
 def split_number(path: str) -> tuple[str, int | None]:
     """File and number of `DOC#2`, a network of a document; the number is None for another path."""
-    match = NUMBERED.fullmatch(path)
+    match = re.fullmatch(NUMBERED, path) if "#" in path else None
     if match is None or os.path.exists(path) or not os.path.isfile(match["path"]):
         return path, None
     return match["path"], int(match["number"])

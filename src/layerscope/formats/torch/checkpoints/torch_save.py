@@ -125,7 +125,7 @@ def _check_members(archive: ZipArchive, folder: str, unpickler: TensorUnpickler)
 def _from_pickles(path: str, file: BinaryIO, unpickler: TensorUnpickler) -> PickleValue:
     """The data of a file before PyTorch 1.6; only as much of it is read as its pickles need."""
     whole = os.fstat(file.fileno()).st_size
-    most = min(1 << 20, whole)
+    most = min(1 << 22, whole)  # more is read if a pickle does not end in it
     while True:
         file.seek(0)
         data = file.read(most)
