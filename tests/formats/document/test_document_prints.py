@@ -258,3 +258,22 @@ def test_a_pool_with_more_padding_than_half_its_kernel(
     text = printed(builder.build(x), name)
     (network,) = networks_of(text)[:1]
     assert printed(network_of(network, "x", "pool"), name) == text
+
+
+@pytest.mark.parametrize("name", ["torchsummary", "torchinfo", "torchstat"])
+def test_an_op_that_is_named_after_arguments_not_printed(name: str) -> None:
+    """PyTorch's LPPool has no padding: with padding the row has the name of the op."""
+    builder = Builder("pool")
+    x = builder.input("data", (1, 4, 5, 5))
+    text = printed(builder.build(builder.lp_pool(x, (1, 2), stride=1, padding=(0, 1))), name)
+    (network,) = networks_of(text)[:1]
+    assert printed(network_of(network, "x", "pool"), name) == text
+
+
+@pytest.mark.parametrize("side", range(3, 9))
+def test_torchsummary_does_not_print_the_input(side: int) -> None:
+    """The total in megabytes contains the input, which no row has."""
+    builder = Builder("up")
+    x = builder.resize(builder.input("data", (1, 4, side, side)), 2)
+    text = printed(builder.build(x), "torchsummary")
+    assert printed(graph_of(text), "torchsummary") == text

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from math import ceil
+from math import ceil, prod
 
 from msgspec.structs import replace
 
@@ -24,6 +24,7 @@ ROW = re.compile(
 )
 RULE = re.compile(r"\s*[-=]{20,}\s*")
 INPUT = re.compile(r"\s*Input size \(MB\): (\d{1,9}\.\d{1,4})\s*")
+TOTAL = re.compile(r"\s*Estimated Total Size \(MB\): (\d{1,9}\.\d{1,4})\s*")
 MIB = 2**20
 CHANNELS = (3, 1)  # of images
 COMMON = (224, 227, 299, 32, 28, 256, 416, 512)  # sides of images
@@ -76,6 +77,7 @@ def _table(lines: Sequence[str], first: int) -> PrintedNetwork | None:
         )
     return PrintedNetwork(
         tuple(rows), STEM, line=start + 1, last=end + 1, notes=notes, groups=groups,
+        ambiguous=_is_ambiguous(rows, lines[last + 1 : end + 1]),
         lines=tuple(lines[start : end + 1]),
     )  # fmt: skip
 
@@ -109,6 +111,24 @@ def _is_group(row: LayerRow, before: Shape | None) -> bool:
     counted = row.amounts.get("params")
     empty = counted is None or counted.stands_for(0)
     return not row.op and empty and (row.output == before or row.output is None)
+
+
+def _is_ambiguous(rows: Sequence[LayerRow], totals: Sequence[str]) -> bool:
+    """Whether classes, or the sizes below the rows, do not follow from the network that is read.
+
+    A row that is no class of torch.nn is an op that is named after arguments not printed. The input
+    is not printed: the total in megabytes may need another one than was found.
+    """
+    if any(row.type not in TORCH for row in rows):
+        return True
+    match = next((m for line in totals if (m := TOTAL.match(line))), None)
+    given = rows[0].given
+    if match is None or given is None:
+        return match is not None
+    outputs = sum(prod(row.output[1:]) for row in rows if row.output)
+    params = sum(row.amounts["params"].figure.value() for row in rows if "params" in row.amounts)
+    size = float(params + 2 * outputs + prod(given[1:])) * 4 / MIB
+    return f"{size:.2f}" != match[1]
 
 
 def _end(lines: Sequence[str], last: int) -> int:
