@@ -25,7 +25,7 @@ from layerscope.report.training import Fit
 
 if TYPE_CHECKING:
     from layerscope.analysis.training import Training
-    from layerscope.formats.torch.model_names import NamedModel
+    from layerscope.formats.torch.named_model import NamedModel
 
 MOST_BATCH = 2**40  # ends the search if memory hardly grows with the batch
 

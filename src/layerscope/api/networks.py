@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import torch  # noqa: TID251
 
     from layerscope.formats import Recognised
-    from layerscope.formats.torch.model_names import NamedModel
+    from layerscope.formats.torch.named_model import NamedModel
 
 Analyzable: TypeAlias = "str | PathLike[str] | Graph | torch.nn.Module | NamedModel"
 
@@ -295,9 +295,11 @@ def _captured(
     agrees: bool = True,
 ) -> Graph:
     """The captured graph of a module or of a named model."""
-    from layerscope.formats.torch.model_names import InputOptions, NamedModel, find
+    from layerscope.formats.torch.named_model import InputOptions, NamedModel
 
     if isinstance(network, str):
+        from layerscope.formats.torch.model_names import find
+
         network = find(network)
     if not isinstance(network, NamedModel):
         from layerscope.formats.torch.frontend import graph_of

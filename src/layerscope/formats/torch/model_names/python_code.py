@@ -26,12 +26,12 @@ from layerscope.formats.torch.model_names.user_errors import (
     described,
     missing_arguments,
 )
+from layerscope.formats.torch.named_model import IDS
 from layerscope.graph.types import Shape
 
 if TYPE_CHECKING:
     from torch.nn import Module
 
-IDS = ("input_ids", "decoder_input_ids", "token_ids", "tokens", "ids", "idx")
 PREFIXES = ("torchvision", "timm", "hf")
 
 
