@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from layerscope import Builder, Graph
+from layerscope.analysis import fields as module
 from layerscope.analysis.fields import MOST_PHASES, Field, FieldAxis, fields
 from layerscope.analysis.shapes import infer
 from layerscope.graph import attributes as at
@@ -303,3 +304,23 @@ def test_shapes_without_spatial_axes_have_no_field() -> None:
     assert set(fields(graph, infer(graph)).values()) == {()}
     shape: Shape = (3, 2)
     assert infer(graph).tensors[graph.outputs[0]].shape == shape
+
+
+def test_long_caches_are_not_walked_position_by_position(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A decode step of a language model joins a cache of thousands of positions in every layer."""
+    hulls = 0
+    found = module._hull
+
+    def counted(axis: FieldAxis, positions: range) -> tuple[int, int] | None:
+        nonlocal hulls
+        hulls += 1
+        return found(axis, positions)
+
+    monkeypatch.setattr(module, "_hull", counted)
+    b, x = started(1, 2, 1, 4)
+    for n in range(20):
+        cache = b.input(f"cache{n}", (1, 2, 2 * MOST_PHASES, 4))
+        x = b.max_pool(b.concat(cache, x, axis=2), (2 * MOST_PHASES + 1, 1))
+    graph = b.build(x)
+    assert len(fields(graph, infer(graph))[x]) == 21
+    assert hulls < 20 * 20

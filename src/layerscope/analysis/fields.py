@@ -207,6 +207,8 @@ def _unite(
     branches: list[tuple[tuple[FieldAxis, ...], AccessMap]], output: tuple[int, ...]
 ) -> tuple[FieldAxis, ...]:
     """The union of the fields of all branches, axis by axis."""
+    if len(branches) == 1:
+        return branches[0][0]
     axes, maps = zip(*branches, strict=True)
     return tuple(
         _union(_limit_to_parts(each, maps, output), output) for each in zip(*axes, strict=True)
@@ -237,6 +239,8 @@ def _through(
     shape: tuple[int, ...],
     output: tuple[int, ...],
 ) -> tuple[FieldAxis, ...]:
+    if all([axis.carrier is None for axis in axes]):  # steps of a language model: a cache a layer
+        return axes
     result = []
     for axis in axes:
         carrier = axis.carrier
@@ -266,9 +270,9 @@ def _map(axis: FieldAxis, mapped: Map, out_axis: int, size: int, length: int) ->
             axis.length, out_axis, (stretch,), axis.advance * mapped.stride, axis.aligned
         )
     if not axis.regular or mapped.period == 0:
-        seen = tuple(_hull(axis, mapped.at(i)) for i in range(min(length, MOST_PHASES + 1)))
         if length > MOST_PHASES:
             return _collapse(axis, size)
+        seen = tuple(_hull(axis, mapped.at(i)) for i in range(length))
         return replace(axis, carrier=out_axis, stretches=seen, advance=0, regular=False)
     period = len(axis.stretches)
     turns = period // gcd(period, mapped.advance)
