@@ -239,7 +239,7 @@ def _through(
     shape: tuple[int, ...],
     output: tuple[int, ...],
 ) -> tuple[FieldAxis, ...]:
-    if all([axis.carrier is None for axis in axes]):  # steps of a language model: a cache a layer
+    if all(axis.carrier is None for axis in axes):  # steps of a language model: a cache a layer
         return axes
     result = []
     for axis in axes:
