@@ -108,6 +108,7 @@ def _figures(checked: Checked, broken: Sequence[Suspect]) -> Iterator[Finding]:
         equation = suspect.equation
         own = equation.target == suspect.parts[0]
         kind, reason = _kind(checked, claim, equation) if own else ("figure", equation.reason)
+        kind = "total" if checked.sheet.rows[row].kind == "total" else kind
         also = tuple(
             f"{_heading(checked, c)} in line {checked.sheet.rows[r].cells[c].line}"
             for r, c, _ in suspect.parts[1:]

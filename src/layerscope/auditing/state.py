@@ -16,6 +16,7 @@ from layerscope.auditing.figure_equations import (
     sum_equations,
 )
 from layerscope.auditing.shape_equations import shape_equations
+from layerscope.auditing.shares import SharedColumn, shared_column, shared_equations
 from layerscope.documents.headings import Meaning
 from layerscope.sheets.attach import attach
 from layerscope.sheets.corrections import Renamed, correct_kinds
@@ -40,6 +41,7 @@ class Checked(Struct):
     renamed: list[Renamed]
     batch: int = 1
     equations: Sequence[Equation] = ()
+    shared: Mapping[Key, SharedColumn] = {}  # columns that print shares only
 
 
 def checked_sheet(sheet: Sheet, number: int, like: Checked | None = None) -> Checked:
@@ -59,8 +61,17 @@ def checked_sheet(sheet: Sheet, number: int, like: Checked | None = None) -> Che
         if found is not None:
             conventions[key] = found
     checked = Checked(sheet, number, layers, columns, conventions, renamed, batch)
+    checked.shared = dict(_shared(checked)) if like is None else like.shared
     checked.equations = list(_equations(checked, rows))
     return checked
+
+
+def _shared(checked: Checked) -> Iterator[tuple[Key, SharedColumn]]:
+    for key, claims in checked.columns.items():
+        if key[0] in COUNTED and key not in checked.conventions:
+            found = shared_column(claims, checked.layers, checked.batch)
+            if found is not None:
+                yield key, found
 
 
 def _trusted(convention: ColumnConvention) -> bool:
@@ -106,7 +117,9 @@ def _equations(checked: Checked, rows: Sequence[RowLayer]) -> Iterator[Equation]
             for c in claims
             if c.figure is not None and (c.figure.unit == "%" or key[0] == "share")
         ]
-        if shares:
+        if key in checked.shared:
+            yield from shared_equations(claims, checked.layers, checked.shared[key])
+        elif shares:
             yield from _shares(checked, key, shares)
 
 

@@ -32,6 +32,7 @@ FIGURES = (
     "time", "comparisons", "additions", "divisions", "exponentials", "read", "written", "traffic",
 )  # fmt: skip
 NAMELESS = (*FIGURES, "ops", "connected")  # columns that do not say what a row itself is
+WORDS = ("name", "type", "description")
 EMPTY = ("", "-", "–", "—", "n/a", "none", "/", "--", "nan")
 
 
@@ -269,6 +270,13 @@ def _naming(cells: list[Cell], headings: tuple[Heading | None, ...]) -> str:
     return ""
 
 
+def _is_text(cell: Cell, heading: Heading | None) -> bool:
+    """Whether a cell has words that may say a kind: `Conv2d k=3 s=4` is no figure."""
+    if heading is not None and heading.meaning in WORDS:
+        return True
+    return (heading is None or heading.meaning not in NAMELESS) and not read(cell.text)
+
+
 def _kind(cells: list[Cell], headings: tuple[Heading | None, ...], named: str, label: str) -> Kind:
     """What a row is: by its type or name, else by a cell that has no figures."""
     if is_total(label):
@@ -278,9 +286,5 @@ def _kind(cells: list[Cell], headings: tuple[Heading | None, ...], named: str, l
     typed = any(h and h.meaning == "type" and c.text == named for c, h in given)
     if found != "unknown" or (typed and TYPE.fullmatch(named)):
         return found
-    others = (
-        kind_of(cell.text)
-        for cell, heading in given
-        if not read(cell.text) and (heading is None or heading.meaning not in NAMELESS)
-    )
+    others = (kind_of(cell.text) for cell, heading in given if _is_text(cell, heading))
     return next((kind for kind in others if kind != "unknown"), "unknown")

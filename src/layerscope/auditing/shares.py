@@ -1,0 +1,174 @@
+"""Columns that print only shares: percentages of a total that stands in the last row.
+
+No cell has the count of a layer. The sizes of the layers give the counts, and these the shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from layerscope.auditing.conventions import ColumnConvention, choose
+from layerscope.auditing.equations import Equation
+from layerscope.auditing.figure_equations import text_of
+from layerscope.documents.figures import RULES, Figure
+from layerscope.sheets.rules import Rule, rules
+from layerscope.sheets.sheet import Claim
+from layerscope.sheets.structure import CellPart, RowLayer, with_value
+
+MOST = 4  # all but one in so many shares are right, or the column is not believed
+BIASED = "weights and biases"
+LEAST = 3  # shares above zero
+
+Span = tuple[Fraction, Fraction]
+
+
+class SharedColumn(Struct, frozen=True):
+    """A column of shares: how its counts are counted, its total, and what that may stand for."""
+
+    convention: ColumnConvention
+    total: Claim
+    span: Span
+    right: bool  # whether the total is the one that the shares are of
+
+
+def shared_column(
+    claims: Sequence[Claim], layers: dict[int, RowLayer], batch: int
+) -> SharedColumn | None:
+    """A column whose layers have percentages and whose last row has a count; None for others."""
+    given = [c for c in claims if c.row in layers and c.figure is not None]
+    totals = [c for c in claims if c.row not in layers and c.figure and c.figure.unit != "%"]
+    filled = [c for c in given if c.figure is not None and c.figure.mantissa]
+    if len(filled) < LEAST or any(c.figure and c.figure.unit != "%" for c in given):
+        return None
+    figure = totals[0].figure if len(totals) == 1 else None
+    if figure is None or not figure.mantissa:
+        return None
+    spans = [(figure.interval(), True), *((span, False) for span in _implied(filled, layers))]
+    for span, right in spans:
+        found = choose(_parts(given, round(_middle(span))), layers, batch)
+        tried = [] if found is None else [
+            SharedColumn(each, totals[0], _narrowed(span, each, layers), right)
+            for each in _variants(found)
+        ]  # fmt: skip
+        best = max(tried, key=lambda column: _right(column, filled, layers), default=None)
+        if best is not None and _right(best, filled, layers) * MOST >= len(filled) * (MOST - 1):
+            return best
+    return None
+
+
+def _variants(convention: ColumnConvention) -> Iterator[ColumnConvention]:
+    """A convention, and the same with biases in all layers and in none: shares hardly show them."""
+    yield convention
+    for old, new in (("weights", BIASED), (BIASED, "weights")):
+        by_kind = {
+            kind: _named(rules(convention.meaning, kind), rule, old, new)
+            for kind, rule in convention.by_kind.items()
+        }
+        yield replace(convention, by_kind=by_kind)
+
+
+def _named(ways: Sequence[Rule], rule: Rule, old: str, new: str) -> Rule:
+    """The rule whose text has one word for another; the same rule if there is none."""
+    return next((way for way in ways if way.says == rule.says.replace(old, new, 1)), rule)
+
+
+def _narrowed(span: Span, convention: ColumnConvention, layers: dict[int, RowLayer]) -> Span:
+    """The total before it was rounded, if the counts of all layers add up to one within a span."""
+    whole = _sum(convention, layers.values())
+    return (whole, whole) if whole and span[0] <= whole <= span[1] else span
+
+
+def _sum(convention: ColumnConvention, layers: Iterable[RowLayer]) -> Fraction | None:
+    """What the counts of all layers add up to; None if one has none."""
+    counts = [_count(convention, each) for each in layers if each.kind in convention.by_kind]
+    known = [count for count in counts if count is not None]
+    return sum(known, Fraction()) if len(known) == len(counts) else None
+
+
+def _implied(claims: Sequence[Claim], layers: dict[int, RowLayer]) -> Iterator[Span]:
+    """Totals that the count of the largest share would have, by each rule of its kind."""
+    largest = max(claims, key=lambda c: c.figure.mantissa if c.figure else Fraction())
+    layer, figure = layers[largest.row], largest.figure
+    for rule in rules(largest.meaning, layer.kind):
+        count = rule.count(layer)
+        if figure is not None and count:
+            low, high = figure.interval()
+            yield 100 * Fraction(count) / high, 100 * Fraction(count) / low
+
+
+def _parts(claims: Sequence[Claim], total: int) -> list[Claim]:
+    """Shares as parts of a total, which is the unit of their heading."""
+    return [
+        replace(c, heading=replace(c.heading, scale=total), figure=_part(c.figure)) for c in claims
+    ]
+
+
+def _part(figure: Figure | None) -> Figure | None:
+    return None if figure is None else replace(figure, unit="", scale=Fraction(1, 100))
+
+
+def _middle(span: Span) -> Fraction:
+    return (span[0] + span[1]) / 2
+
+
+def _right(column: SharedColumn, claims: Sequence[Claim], layers: dict[int, RowLayer]) -> int:
+    """How many shares are those of counts."""
+    counts = [(c.figure, _count(column.convention, layers[c.row])) for c in claims]
+    return sum(f is not None and n is not None and _is_share(f, n, column.span) for f, n in counts)
+
+
+def _count(convention: ColumnConvention, layer: RowLayer) -> Fraction | None:
+    part = convention.count(layer)
+    return None if part is None else part * convention.heading.scale
+
+
+def _is_share(figure: Figure, count: Fraction, span: Span) -> bool:
+    """Whether a percentage is that of a count, in some total within a span."""
+    least, most = 100 * count / span[1], 100 * count / span[0]
+    return any(
+        low <= most and least <= high for low, high in (figure.interval(1000, r) for r in RULES[:2])
+    )
+
+
+def shared_equations(
+    claims: Sequence[Claim], layers: dict[int, RowLayer], column: SharedColumn
+) -> Iterator[Equation]:
+    """One equation for each share, and one for the total."""
+    convention, span = column.convention, column.span
+    for claim in claims:
+        layer, figure = layers.get(claim.row), claim.figure
+        rule = convention.by_kind.get(layer.kind) if layer is not None else None
+        count = _count(convention, layer) if layer is not None else None
+        if layer is None or figure is None or rule is None or count is None:
+            continue
+        percent = 100 * count / _middle(span)
+        cells = layer.cells(*rule.uses) | {claim.cell_part}
+        reason = f"{rule.says}: {text_of(count)} of {text_of(Fraction(round(_middle(span))))}"
+        yield Equation(
+            cells, _is_share(figure, count, span), claim.cell_part,
+            f"{float(percent):.{figure.decimals}f} %", reason, percent,
+            holds_with=partial(_holds_with, claim, layer, column),
+        )  # fmt: skip
+    if not column.right:
+        at, total = column.total.cell_part, _middle(span)
+        reason = "the shares are those of another total"
+        yield Equation(frozenset({at}), False, at, f"about {float(total):,.3g}", reason, total)
+
+
+def _holds_with(
+    claim: Claim, layer: RowLayer, column: SharedColumn, part: CellPart, value: Fraction
+) -> bool | None:
+    """Whether a share follows from the sizes if a part of a cell had another value."""
+    if part == claim.cell_part:
+        count = _count(column.convention, layer)
+        return count is not None and abs(100 * count / _middle(column.span) - value) < 1
+    changed = with_value(layer, part, int(value))
+    count = _count(column.convention, changed) if changed is not None else None
+    if claim.figure is None or count is None:
+        return None
+    return _is_share(claim.figure, count, column.span)
