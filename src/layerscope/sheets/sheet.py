@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
@@ -129,8 +130,7 @@ def sheet_of(table: Table) -> Sheet | None:
         table = replace(table, rows=table.rows[:MOST_ROWS], left_out=gap, totals=())
     rows: list[SheetRow] = []
     layout: list[RaggedRow] = []
-    for row in table.rows:
-        cells = _rejoined(row, headings)
+    for row, cells in _aligned(table.rows, headings):
         if not any(cell.text for cell in cells):
             continue
         label = next(cell.text for cell in cells if cell.text)
@@ -203,6 +203,40 @@ def sheet_without(sheet: Sheet, parts: Iterable[tuple[int, int, int]]) -> Sheet:
         for row in sheet.rows
     )
     return replace(sheet, rows=rows, blank=out)
+
+
+def _aligned(
+    rows: Sequence[Row], headings: Sequence[Heading | None]
+) -> list[tuple[Row, list[Cell]]]:
+    """Rows and their cells, without the empty cell of a bar too many."""
+    joined = [(row, _rejoined(row, headings)) for row in rows]
+    width = len(headings)
+    if all(len(cells) != width + 1 for _, cells in joined):
+        return joined
+    forms = [
+        Counter(_form(cells[column]) for _, cells in joined if len(cells) == width)
+        for column in range(width)
+    ]
+    return [
+        (row, _without_empty(cells, forms) if len(cells) == width + 1 else cells)
+        for row, cells in joined
+    ]
+
+
+def _form(cell: Cell) -> str:
+    """A text with one sign for each number: 14x14 is written as 7x7 is."""
+    return re.sub(r"\d[\d.,]*", "0", plain(cell.text))
+
+
+def _without_empty(cells: list[Cell], forms: Sequence[Counter[str]]) -> list[Cell]:
+    """The cells without the empty one that moves the others from columns whose form they have."""
+
+    def fitting(given: list[Cell]) -> int:
+        return sum(_form(cell) in column for cell, column in zip(given, forms, strict=False))
+
+    shorter = [cells[:n] + cells[n + 1 :] for n, cell in enumerate(cells) if not cell.text.strip()]
+    best = max(shorter, key=fitting, default=cells)
+    return best if fitting(best) > fitting(cells) else cells
 
 
 def _rejoined(row: Row, headings: Sequence[Heading | None]) -> list[Cell]:
