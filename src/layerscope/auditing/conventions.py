@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import product
 from math import prod
@@ -22,6 +22,7 @@ from layerscope.sheets.structure import RowLayer
 MANY_PARTS = 10**9  # of a step: what is cut off is less than one
 MANY = 5  # rows from which on one rule for a kind that is not named is believed
 FEW = 4  # figures with a prefix, below which they show no base or rounding
+BIASED = "weights and biases"
 SAMPLE = 60  # rows of each kind by which a convention is chosen
 
 
@@ -220,3 +221,19 @@ def _with_rules(
         convention.heading, convention.meaning, by_kind, convention.factor, convention.batch,
         convention.base, convention.rounding, explained, of, unsettled=tuple(unsettled),
     )  # fmt: skip
+
+
+def with_or_without_biases(convention: ColumnConvention) -> Iterator[ColumnConvention]:
+    """A convention, and the same with biases in all layers and in none."""
+    yield convention
+    for old, new in (("weights", BIASED), (BIASED, "weights")):
+        by_kind = {
+            kind: _named(rules(convention.meaning, kind), rule, old, new)
+            for kind, rule in convention.by_kind.items()
+        }
+        yield replace(convention, by_kind=by_kind)
+
+
+def _named(ways: Sequence[Rule], rule: Rule, old: str, new: str) -> Rule:
+    """The rule whose text has one word for another; the same rule if there is none."""
+    return next((way for way in ways if way.says == rule.says.replace(old, new, 1)), rule)

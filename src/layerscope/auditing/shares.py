@@ -12,16 +12,19 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from layerscope.auditing.conventions import ColumnConvention, choose
+from layerscope.auditing.conventions import (
+    ColumnConvention,
+    choose,
+    with_or_without_biases,
+)
 from layerscope.auditing.equations import Equation
 from layerscope.auditing.figure_equations import text_of
 from layerscope.documents.figures import RULES, Figure
-from layerscope.sheets.rules import Rule, rules
+from layerscope.sheets.rules import rules
 from layerscope.sheets.sheet import Claim
 from layerscope.sheets.structure import CellPart, RowLayer, with_value
 
 MOST = 4  # all but one in so many shares are right, or the column is not believed
-BIASED = "weights and biases"
 LEAST = 3  # shares above zero
 
 Span = tuple[Fraction, Fraction]
@@ -53,28 +56,12 @@ def shared_column(
         found = choose(_parts(given, round(_middle(span))), layers, batch)
         tried = [] if found is None else [
             SharedColumn(each, totals[0], _narrowed(span, each, layers), right)
-            for each in _variants(found)
+            for each in with_or_without_biases(found)
         ]  # fmt: skip
         best = max(tried, key=lambda column: _right(column, filled, layers), default=None)
         if best is not None and _right(best, filled, layers) * MOST >= len(filled) * (MOST - 1):
             return best
     return None
-
-
-def _variants(convention: ColumnConvention) -> Iterator[ColumnConvention]:
-    """A convention, and the same with biases in all layers and in none: shares hardly show them."""
-    yield convention
-    for old, new in (("weights", BIASED), (BIASED, "weights")):
-        by_kind = {
-            kind: _named(rules(convention.meaning, kind), rule, old, new)
-            for kind, rule in convention.by_kind.items()
-        }
-        yield replace(convention, by_kind=by_kind)
-
-
-def _named(ways: Sequence[Rule], rule: Rule, old: str, new: str) -> Rule:
-    """The rule whose text has one word for another; the same rule if there is none."""
-    return next((way for way in ways if way.says == rule.says.replace(old, new, 1)), rule)
 
 
 def _narrowed(span: Span, convention: ColumnConvention, layers: dict[int, RowLayer]) -> Span:
