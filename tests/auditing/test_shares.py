@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import pytest
 
+from layerscope import analyze
 from layerscope.auditing.document import audit_text
+from layerscope.report.layer import Layer
 
 Conv = tuple[int, int, int, int]  # kernel, channels before and after, height and width
 CONVS: tuple[Conv, ...] = ((5, 3, 32, 64), (3, 32, 64, 32), (3, 64, 128, 16), (1, 128, 96, 16))
@@ -68,3 +72,55 @@ def test_a_wrong_share_size_or_total_is_named(change: tuple[str, int, str, str, 
     row, cell, old, new, column, kind = change
     found = audit_text(changed(shares(True), row, cell, old, new), "changed").findings
     assert [(f.row, f.column, f.kind) for f in found] == [(row, column, kind)]
+
+
+# ops that have a row, and what it says of them; joins, views and means have none
+MODULES = {
+    "conv": "Conv2d", "linear": "Linear", "batch_norm": "BatchNorm2d", "max_pool": "MaxPool2d",
+    "avg_pool": "AvgPool2d", "relu": "ReLU", "relu6": "ReLU6", "dropout": "Dropout",
+    "adaptive_avg_pool": "AdaptiveAvgPool2d", "global_avg_pool": "AdaptiveAvgPool2d",
+}  # fmt: skip
+
+
+def described(layer: Layer) -> str:
+    window = getattr(layer.node.attributes, "window", None)
+    if window is None:
+        return MODULES[layer.op]
+    kernel, stride, pad = window.kernel[0], window.stride[0], window.pads[0][0]
+    return f"{MODULES[layer.op]} k={kernel}{f' p={pad}' if layer.op == 'conv' else ''} s={stride}"
+
+
+def counted(layer: Layer) -> tuple[int, int]:
+    """Operations and parameters, those of a batch norm 4 per element and 4 per channel."""
+    shape = layer.outputs[0].shape or ()
+    if layer.op == "batch_norm":
+        return 4 * prod(shape), 4 * shape[1]
+    return layer.cost.ops.mac, layer.params
+
+
+def table(network: str) -> str:
+    layers = [layer for layer in analyze(network).layers if layer.op in MODULES]
+    macs, params = (sum(counted(layer)[n] for layer in layers) for n in (0, 1))
+    lines = [HEAD, f"|{'|'.join('---' for _ in range(6))}|"]
+    for layer in layers:
+        shapes = [
+            "x".join(map(str, (t.shape or ())[1:])) for t in (layer.inputs[0], layer.outputs[0])
+        ]
+        ops, weights = counted(layer)
+        given = [f"{100 * ops / macs:.2f} %", f"{100 * weights / params:.2f} %"]
+        lines.append(f"| {' | '.join([layer.name, *shapes, *given, described(layer)])} |")
+    lines.append(f"| Total | - | - | {macs / 1e9:.2f} G | {params / 1e6:.2f} M | Net |")
+    return "\n".join(lines) + "\n"
+
+
+# joins and means without a row, names that say another kind (squeeze, downsample), groups
+@pytest.mark.parametrize(
+    "network",
+    ["squeezenet1_1", "resnet18", "mobilenet_v2", "densenet121", "shufflenet_v2_x1_0", "googlenet"],
+)
+def test_networks_with_branches(network: str) -> None:
+    found = audit_text(table(network), network)
+    assert found.findings == ()
+    for column in found.tables[0].columns:
+        assert column.explained == column.of
+        assert column.of > 50

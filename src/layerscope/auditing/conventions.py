@@ -224,16 +224,17 @@ def _with_rules(
 
 
 def with_or_without_biases(convention: ColumnConvention) -> Iterator[ColumnConvention]:
-    """A convention, and the same with biases in all layers and in none."""
-    yield convention
-    for old, new in (("weights", BIASED), (BIASED, "weights")):
-        by_kind = {
-            kind: _named(rules(convention.meaning, kind), rule, old, new)
-            for kind, rule in convention.by_kind.items()
-        }
-        yield replace(convention, by_kind=by_kind)
+    """A convention, and the same with biases in the layers of some kinds and without in others."""
+    kinds = list(convention.by_kind)
+    ways = [_with_biases(convention.meaning, kind, convention.by_kind[kind]) for kind in kinds]
+    for chosen in product(*ways):
+        yield replace(convention, by_kind=dict(zip(kinds, chosen, strict=True)))
 
 
-def _named(ways: Sequence[Rule], rule: Rule, old: str, new: str) -> Rule:
-    """The rule whose text has one word for another; the same rule if there is none."""
-    return next((way for way in ways if way.says == rule.says.replace(old, new, 1)), rule)
+def _with_biases(meaning: Meaning, kind: Kind, rule: Rule) -> list[Rule]:
+    """A rule, and the one that differs from it by the biases only."""
+    plain_, biased = rule.says.replace(BIASED, "weights", 1), rule.says
+    if plain_ == rule.says:
+        biased = rule.says.replace("weights", BIASED, 1)
+    others = [way for way in rules(meaning, kind) if way.says in (plain_, biased)]
+    return [rule, *(way for way in others if way.says != rule.says)]

@@ -20,9 +20,10 @@ from layerscope.auditing.conventions import (
 from layerscope.auditing.equations import Equation
 from layerscope.auditing.figure_equations import text_of
 from layerscope.documents.figures import RULES, Figure
+from layerscope.sheets.open_ends import GROUPS
 from layerscope.sheets.rules import rules
 from layerscope.sheets.sheet import Claim
-from layerscope.sheets.structure import CellPart, RowLayer, with_value
+from layerscope.sheets.structure import CellPart, RowLayer, SizeFact, with_value
 
 MOST = 4  # all but one in so many shares are right, or the column is not believed
 LEAST = 3  # shares above zero
@@ -43,25 +44,71 @@ def shared_column(
     claims: Sequence[Claim], layers: dict[int, RowLayer], batch: int
 ) -> SharedColumn | None:
     """A column whose layers have percentages and whose last row has a count; None for others."""
+    total = _total(claims, layers)
     given = [c for c in claims if c.row in layers and c.figure is not None]
-    totals = [c for c in claims if c.row not in layers and c.figure and c.figure.unit != "%"]
     filled = [c for c in given if c.figure is not None and c.figure.mantissa]
-    if len(filled) < LEAST or any(c.figure and c.figure.unit != "%" for c in given):
+    figure = total.figure if total is not None else None
+    if total is None or figure is None or len(filled) < LEAST:
         return None
-    figure = totals[0].figure if len(totals) == 1 else None
-    if figure is None or not figure.mantissa:
-        return None
-    spans = [(figure.interval(), True), *((span, False) for span in _implied(filled, layers))]
+    low, high = figure.interval()
+    implied = [span for span in _implied(filled, layers) if span[1] < low or high < span[0]]
+    spans = [((low, high), True), *((span, False) for span in implied)]
     for span, right in spans:
         found = choose(_parts(given, round(_middle(span))), layers, batch)
         tried = [] if found is None else [
-            SharedColumn(each, totals[0], _narrowed(span, each, layers), right)
+            SharedColumn(each, total, within, right)
             for each in with_or_without_biases(found)
+            for within in dict.fromkeys((_narrowed(span, each, layers), span))
         ]  # fmt: skip
         best = max(tried, key=lambda column: _right(column, filled, layers), default=None)
         if best is not None and _right(best, filled, layers) * MOST >= len(filled) * (MOST - 1):
             return best
     return None
+
+
+def infer_groups(columns: Iterable[Sequence[Claim]], layers: dict[int, RowLayer]) -> None:
+    """Find the groups of convolutions that print none and whose shares are those of fewer weights.
+
+    All shares of a row must be those of the same groups.
+    """
+    shares: dict[int, list[tuple[Claim, Span]]] = {}
+    for claims in columns:
+        total = _total(claims, layers)
+        for claim in claims if total is not None and total.figure is not None else ():
+            if claim.row in layers and claim.figure is not None and total and total.figure:
+                shares.setdefault(claim.row, []).append((claim, total.figure.interval()))
+    for row, given in shares.items():
+        layer, pair = layers[row], layers[row].get("cin", "cout")
+        if layer.kind != "conv" or pair is None or "groups" in layer.sizes:
+            continue
+        if _has_groups(layer, given, 1):
+            continue
+        inputs, outputs = pair
+        tried = [n for n in (inputs, *GROUPS) if n > 1 and inputs % n == 0 and outputs % n == 0]
+        found = next((n for n in tried if _has_groups(layer, given, n)), None)
+        if found is not None:
+            layer.sizes = {**layer.sizes, "groups": SizeFact(found)}
+
+
+def _has_groups(layer: RowLayer, given: Sequence[tuple[Claim, Span]], groups: int) -> bool:
+    """Whether every share of a row is that of a convolution with so many groups."""
+    tried = replace(layer, sizes={**layer.sizes, "groups": SizeFact(groups)})
+    for claim, span in given:
+        counts = [rule.count(tried) for rule in rules(claim.meaning, layer.kind)]
+        if claim.figure is None or not any(
+            count is not None and _is_share(claim.figure, Fraction(count), span) for count in counts
+        ):
+            return False
+    return True
+
+
+def _total(claims: Sequence[Claim], layers: dict[int, RowLayer]) -> Claim | None:
+    """The count in the last row of a column of percentages; None for another column."""
+    given = [c for c in claims if c.row in layers and c.figure is not None]
+    totals = [c for c in claims if c.row not in layers and c.figure and c.figure.unit != "%"]
+    if len(totals) != 1 or any(c.figure and c.figure.unit != "%" for c in given):
+        return None
+    return totals[0] if totals[0].figure and totals[0].figure.mantissa else None
 
 
 def _narrowed(span: Span, convention: ColumnConvention, layers: dict[int, RowLayer]) -> Span:

@@ -16,7 +16,7 @@ from layerscope.auditing.figure_equations import (
     sum_equations,
 )
 from layerscope.auditing.shape_equations import shape_equations
-from layerscope.auditing.shares import SharedColumn, shared_column, shared_equations
+from layerscope.auditing.shares import SharedColumn, infer_groups, shared_column, shared_equations
 from layerscope.documents.headings import Meaning
 from layerscope.sheets.attach import attach
 from layerscope.sheets.corrections import Renamed, correct_kinds
@@ -52,6 +52,7 @@ def checked_sheet(sheet: Sheet, number: int, like: Checked | None = None) -> Che
     columns = _columns(sheet)
     batch = _batch(columns, layers) if like is None else like.batch
     infer(rows, batch, branched=attach(rows))
+    infer_groups([claims for key, claims in columns.items() if key[0] in COUNTED], layers)
     conventions = {}
     for key, claims in columns.items():
         found = like.conventions.get(key) if like else None

@@ -33,6 +33,7 @@ FIGURES = (
     "time", "comparisons", "additions", "divisions", "exponentials", "read", "written", "traffic",
 )  # fmt: skip
 NAMELESS = (*FIGURES, "ops", "connected")  # columns that do not say what a row itself is
+TYPED = 10  # of so many descriptions all but one say a kind, if they are types
 WORDS = ("name", "type", "description")
 EMPTY = ("", "-", "–", "—", "n/a", "none", "/", "--", "nan")
 
@@ -130,6 +131,7 @@ def sheet_of(table: Table) -> Sheet | None:
         table = replace(table, rows=table.rows[:MOST_ROWS], left_out=gap, totals=())
     rows: list[SheetRow] = []
     layout: list[RaggedRow] = []
+    naming = _naming_order(table.rows, headings)
     for row, cells in _aligned(table.rows, headings):
         if not any(cell.text for cell in cells):
             continue
@@ -142,7 +144,7 @@ def sheet_of(table: Table) -> Sheet | None:
             found = _claims(cell, heading, total=is_total(label))
             for part, claim in enumerate(found, 1):
                 claims.append(Claim(len(rows), column, part if len(found) > 1 else 0, *claim))
-        named = _naming(cells, headings)
+        named = _naming(cells, headings, naming)
         rows.append(
             SheetRow(
                 len(rows),
@@ -295,9 +297,24 @@ def _claims(
     return found
 
 
-def _naming(cells: list[Cell], headings: tuple[Heading | None, ...]) -> str:
-    """The cell that says the kind of a layer: its type, else its name."""
-    for meaning in ("type", "name", "description"):
+def _naming_order(rows: Sequence[Row], headings: Sequence[Heading | None]) -> tuple[Meaning, ...]:
+    """The columns that say kinds, the first of them first: the type, else the name.
+
+    Descriptions are types where nearly all of them say a kind: `Conv2d k=1 s=2`.
+    """
+    at = next((n for n, h in enumerate(headings) if h and h.meaning == "description"), None)
+    given = [row.cells[at].text for row in rows if at is not None and at < len(row)]
+    known = sum(kind_of(text) != "unknown" for text in given)
+    if known and known * TYPED >= len(given) * (TYPED - 1):
+        return "type", "description", "name"
+    return "type", "name", "description"
+
+
+def _naming(
+    cells: list[Cell], headings: tuple[Heading | None, ...], order: Sequence[Meaning]
+) -> str:
+    """The cell that says the kind of a layer."""
+    for meaning in order:
         for cell, heading in zip(cells, headings, strict=False):
             if heading is not None and heading.meaning == meaning and cell.text:
                 return cell.text
