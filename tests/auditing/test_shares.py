@@ -9,6 +9,7 @@ import pytest
 from layerscope import analyze
 from layerscope.auditing.document import audit_text
 from layerscope.report.layer import Layer
+from tests.auditing.test_mutations import document
 
 Conv = tuple[int, int, int, int]  # kernel, channels before and after, height and width
 CONVS: tuple[Conv, ...] = ((5, 3, 32, 64), (3, 32, 64, 32), (3, 64, 128, 16), (1, 128, 96, 16))
@@ -124,3 +125,23 @@ def test_networks_with_branches(network: str) -> None:
     for column in found.tables[0].columns:
         assert column.explained == column.of
         assert column.of > 50
+
+
+# the print of a network with figures and shares beside them; one cell of it, and what is named
+BESIDE = [
+    ("lenet5", "61,470", "61,420", ("Total", "Params")),
+    ("resnet18", "11,678,912", "11,648,912", ("Total", "Params")),
+    ("squeezenet1_1", "147,456", "197,456", ("31", "Params")),
+]
+
+
+@pytest.mark.parametrize("change", BESIDE)
+def test_shares_that_follow_from_a_wrong_cell_are_not_named(
+    change: tuple[str, str, str, tuple[str, str]],
+) -> None:
+    """Neither all shares of a wrong total, nor the share of a figure in a row of a branch."""
+    network, right, wrong, named = change
+    text = document(network, "layersheet")
+    assert right in text
+    found = audit_text(text.replace(right, wrong, 1), "changed").findings
+    assert [(f.row, f.column) for f in found if f.kind != "heading"] == [named]

@@ -131,18 +131,19 @@ def _shares(checked: Checked, key: Key, claims: list[Claim]) -> Iterator[Equatio
         if other[0] not in COUNTED or (key[0] != "share" and other[0] != key[0]):
             continue
         figures = counts_of(checked.columns[other])
-        total = _total_of(checked, figures, convention)
-        found = list(share_equations(claims, figures, total, convention))
-        if sum(e.holds for e in found) > sum(e.holds for e in best):
-            best = found
+        for total in _totals_of(checked, figures, convention):
+            found = list(share_equations(claims, figures, total, convention))
+            if sum(e.holds for e in found) > sum(e.holds for e in best):
+                best = found
     if sum(e.holds for e in best) * TRUSTED >= len(best):
         yield from best
 
 
-def _total_of(checked: Checked, figures: Sequence[Claim], convention: ColumnConvention) -> Fraction:
-    """The printed total of a column, else the sum of its figures."""
+def _totals_of(
+    checked: Checked, figures: Sequence[Claim], convention: ColumnConvention
+) -> Iterator[Fraction]:
+    """The printed total of a column, and the sum of its figures: either may be wrong."""
     printed = [c.figure for c in figures if checked.sheet.rows[c.row].kind == "total" and c.figure]
-    if printed:
-        return printed[0].value(convention.base)
+    yield from (figure.value(convention.base) for figure in printed[:1])
     rows = [c.figure for c in figures if c.row in checked.layers and c.figure]
-    return sum((figure.value(convention.base) for figure in rows), Fraction())
+    yield sum((figure.value(convention.base) for figure in rows), Fraction())
