@@ -81,6 +81,13 @@ def test_one_finding_names_the_cell_or_its_pair(change: tuple[str, ...]) -> None
     assert verdict(Change(new, 0, title, 0, label, cell, wrong)) == "the cell"
 
 
+def test_the_memory_of_a_rounded_size_is_compared_once() -> None:
+    """128 positions of 50,257 words are printed as 128x1x5.026e+04x1."""
+    text = document("gpt2", "matconvnet.dag")
+    assert "5.026e+04" in text
+    assert audit_text(text, "gpt2").findings == ()
+
+
 def test_a_total_far_off_is_blamed_alone() -> None:
     """No other sum of parameters or variables that the columns allow would give it."""
     text = document("alexnet", "matconvnet.dag").replace("238MB", "538MB")

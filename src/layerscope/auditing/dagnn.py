@@ -140,11 +140,13 @@ def _row(dag: _Dag, name: str, layer: Mapping[str, Cell], kind: Cell) -> Row:
         kind, high_wide, depth, count = Cell("fc", kind.line, kind.column), none, none, none
     area, channels, images = _parts(var.get("dims"))
     label = Cell(name, kind.line, 1)
+    rounded = "e" in var.get("dims", NOWHERE).text  # its memory is compared with the span
+    memory = none if rounded else var.get("mem", none)
     inputs = layer.get("inputs", NOWHERE)
     cells = (
         label, kind, inputs, high_wide, depth, count, layer.get("stride", none),
         layer.get("pad", none), field.get("size", none), field.get("offset", none),
-        field.get("stride", none), area, channels, images, var.get("mem", none),
+        field.get("stride", none), area, channels, images, memory,
     )  # fmt: skip
     return Row(kind.line, cells)
 
