@@ -14,6 +14,7 @@ KINDS = [
     ("conv layers", "unknown"), ("features.norm0", "lrn"), ("Bilinear upsampling", "upsample"),
     ("nl_1 (Nonlinearity, CONV_2D)", "activation"), ("nl_9 (Nonlinearity, SOFTMAX)", "softmax"),
     ("conv_2 (Conv2D, DEPTHWISE_CONV_2D)", "depthwise"), ("w_dense (Placeholder, )", "unknown"),
+    ("layer\\char`_norm", "norm"), ("layer\\_norm", "norm"),
 ]  # fmt: skip
 
 

@@ -76,6 +76,7 @@ def plain(text: str) -> str:
     """A cell without markup, in lower case."""
     if MARKUP.search(text) is None:
         return " ".join(text.split()).lower()
+    text = text.replace("\\char`", "")  # LaTeX for the sign behind it: layer\char`_norm
     text = re.sub(r"<br\s*/?>", " ", text, flags=re.IGNORECASE)
     text = re.sub(r"<[^>]*>|[*`$]|\^\s*\\?\*|[{}]", "", text).replace("\\_", "_").replace("\\", "")
     return re.sub(r"\s+", " ", text).strip().lower()
