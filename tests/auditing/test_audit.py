@@ -186,3 +186,38 @@ def test_documents_are_joined() -> None:
     assert "b.md: table 1, line 3" in text
     assert text.index("4,460") > text.index("b.md")
     assert both.headline == "2 documents: 1 finding in 2 tables"
+
+
+def test_an_empty_cell_too_many_is_layout_only() -> None:
+    """Behind it every figure stands one column too far to the right."""
+    text = """
+| ID | Type | Input CH | Input DIM | Output CH | Output DIM | params |
+| --- | --- | --- | --- | --- | --- | --- |
+| 1 | conv | 3 | 32x32 | 16 | 32x32 | 448 |
+| 2 | relu | | 16 | 32x32 | 16 | 32x32 | 0 |
+| 3 | conv | 16 | 32x32 | 32 | 32x32 | 4640 |
+| 4 | relu | 32 | 32x32 | 32 | 32x32 | 0 |
+"""
+    found = audit_text(text, "ragged")
+    assert [(f.line, f.row, f.kind) for f in found.findings] == [(5, "2", "layout")]
+    assert [(c.explained, c.of) for c in found.tables[0].columns] == [(4, 4)]
+
+
+WEIGHTS = """
+INPUT: [32x32x3]   memory:  32*32*3=3K     weights: 0
+CONV3-64: [32x32x64]   memory:  32*32*64=65K   weights: (3*3*3)*64 = 1,728
+CONV3-64: [32x32x64]   memory:  32*32*64=65K   weights: (3*3*64)*64 = 36,864
+POOL2: [16x16x64]   memory:  16*16*64=16K   weights: 0
+FC: [1x1x100]   memory:  100   weights: 16*16*64*100 = 1,638,400
+
+TOTAL params: {total} parameters
+"""
+
+
+@pytest.mark.parametrize(
+    ("total", "right"), [("1677K", True), ("1,677,220", True), ("1777K", False)]
+)
+def test_a_total_of_parameters_below_weights(total: str, right: bool) -> None:
+    """It may count the biases that the column of weights leaves out."""
+    found = audit_text(WEIGHTS.format(total=total), "sheet").findings
+    assert [(f.row, f.kind) for f in found] == ([] if right else [("TOTAL", "total")])

@@ -11,7 +11,10 @@ KINDS = [
     ("layer_norm", "norm"), ("LayerNorm", "norm"), ("rms_norm", "norm"), ("norm1", "lrn"),
     ("scaled_dot_product_attention", "unknown"), ("Scale", "scale"), ("reduce_mean", "unknown"),
     ("layers.16 (ReLU)", "activation"), ("layers.0.conv1", "conv"), ("submodule(21)", "unknown"),
-    ("conv layers", "unknown"), ("features.norm0", "lrn"),
+    ("conv layers", "unknown"), ("features.norm0", "lrn"), ("Bilinear upsampling", "upsample"),
+    ("nl_1 (Nonlinearity, CONV_2D)", "activation"), ("nl_9 (Nonlinearity, SOFTMAX)", "softmax"),
+    ("conv_2 (Conv2D, DEPTHWISE_CONV_2D)", "depthwise"), ("w_dense (Placeholder, )", "unknown"),
+    ("layer\\char`_norm", "norm"), ("layer\\_norm", "norm"),
 ]  # fmt: skip
 
 

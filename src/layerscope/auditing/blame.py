@@ -63,18 +63,25 @@ def blamed(checked: Checked) -> tuple[list[Suspect], int]:
             equations = [e for e in equations if e.holds or e not in linked]
         else:
             found.append(next(suspects(equations)))
-        equations = [e for e in equations if _is_left(e, found[-1])]
+        sure = _has_sure_input(checked, found[-1])
+        equations = [e for e in equations if _is_left(e, found[-1], sure=sure)]
     return found, 0
 
 
-def _is_left(equation: Equation, suspect: Suspect) -> bool:
+def _has_sure_input(checked: Checked, suspect: Suspect) -> bool:
+    """Whether it is known what the row of a suspect takes, and so what is right in it."""
+    layer = checked.layers.get(suspect.parts[0][0])
+    return layer is None or not layer.maybe
+
+
+def _is_left(equation: Equation, suspect: Suspect, *, sure: bool) -> bool:
     """Whether an equation is independent of a suspect, or broken with its right value as well."""
     at, own = suspect.parts[0], suspect.equation
     if not any(cell[:2] == at[:2] for cell in equation.cells):
         return True
     if equation.holds or equation.target[:2] == at[:2] or equation.holds_with is None:
         return False
-    right = own.number if own.target == at else None
+    right = own.number if own.target == at and sure else None
     return right is not None and equation.holds_with(at, right) is False
 
 

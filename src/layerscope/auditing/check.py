@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from layerscope.auditing.blame import blamed
-from layerscope.auditing.conventions import ColumnConvention
+from layerscope.auditing.conventions import ColumnConvention, with_or_without_biases
 from layerscope.auditing.equations import Equation, Suspect
 from layerscope.auditing.figure_equations import text_of, tied_layer
 from layerscope.auditing.findings import AuditedColumn, AuditedTable, Finding, FindingKind
@@ -108,6 +108,7 @@ def _figures(checked: Checked, broken: Sequence[Suspect]) -> Iterator[Finding]:
         equation = suspect.equation
         own = equation.target == suspect.parts[0]
         kind, reason = _kind(checked, claim, equation) if own else ("figure", equation.reason)
+        kind = "total" if checked.sheet.rows[row].kind == "total" else kind
         also = tuple(
             f"{_heading(checked, c)} in line {checked.sheet.rows[r].cells[c].line}"
             for r, c, _ in suspect.parts[1:]
@@ -304,9 +305,26 @@ def _total(checked: Checked, key: Key, claim: Claim) -> TotalCheck:
     convention, column = checked.conventions.get(key), counts_of(checked.columns[key])
     if convention is not None:
         return check_total(claim, column, checked.layers, convention)
+    if key[0] == "params" and not any(c.figure and c.row in checked.layers for c in column):
+        return _total_of_weights(checked, claim)
     if key[0] in SUMMED:
         return check_plain_total(claim, column, checked.layers)
     return TotalCheck(claim, "open", None)
+
+
+def _total_of_weights(checked: Checked, claim: Claim) -> TotalCheck:
+    """A total of parameters below a column of weights: with biases, or without."""
+    found = TotalCheck(claim, "open", None)
+    weights = [key for key in checked.conventions if key[0] == "weights"]
+    if len(weights) != 1:
+        return found
+    column = counts_of(checked.columns[weights[0]])
+    for convention in with_or_without_biases(checked.conventions[weights[0]]):
+        tried = check_total(claim, column, checked.layers, convention)
+        if tried.verdict != "wrong":
+            return tried
+        found = tried if found.verdict == "open" else found
+    return found
 
 
 # what is said of columns whose figures follow from other cells of the table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import product
 from math import prod
@@ -22,6 +22,7 @@ from layerscope.sheets.structure import RowLayer
 MANY_PARTS = 10**9  # of a step: what is cut off is less than one
 MANY = 5  # rows from which on one rule for a kind that is not named is believed
 FEW = 4  # figures with a prefix, below which they show no base or rounding
+BIASED = "weights and biases"
 SAMPLE = 60  # rows of each kind by which a convention is chosen
 
 
@@ -98,19 +99,29 @@ def choose(
     batches = (batch, 1) if batch else _batches(layers.values(), given)
     counted = _counted(meaning, given)
     best: ColumnConvention | None = None
-    for base, rounding in product((1000, 1024), RULES):
+    for base, rounding in _writings(given):
         bounds = [_bounds(figure, base, rounding) for _, figure in given]
         for factor, images in product(factors(meaning, heading.unit), batches):
             if meaning in ("params", "weights") and images != 1:
                 continue
-            scale = Fraction(factor * images, heading.scale)
+            scale = _whole(Fraction(factor * images) / heading.scale)
             empty = ColumnConvention(heading, meaning, {}, factor, images, base, rounding)
-            found = _with_rules(
-                empty, counted, [(low / scale, high / scale) for low, high in bounds]
-            )
+            found = _with_rules(empty, counted, bounds, scale)
             if best is None or found.explained > best.explained:
                 best = found
     return None if best is None else replace(best, written=_written(best, given))
+
+
+def _writings(given: Sequence[tuple[RowLayer, Figure]]) -> Iterable[tuple[int, Rounding]]:
+    """What a prefix may count by, and how figures may be rounded; without a prefix that is less."""
+    if any(figure.power for _, figure in given):
+        return product((1000, 1024), RULES)
+    return product((1000,), RULES[:2])
+
+
+def _whole(number: Fraction) -> Fraction | int:
+    """An integer where there is one: it is faster."""
+    return number.numerator if number.denominator == 1 else number
 
 
 def _sample(claims: Sequence[Claim], layers: dict[int, RowLayer]) -> list[tuple[RowLayer, Figure]]:
@@ -176,9 +187,12 @@ def _batches(
 
 
 def _with_rules(
-    convention: ColumnConvention, counted: Counted, bounds: Sequence[tuple[Fraction, Fraction]]
+    convention: ColumnConvention,
+    counted: Counted,
+    bounds: Sequence[tuple[Fraction, Fraction]],
+    scale: Fraction | int,
 ) -> ColumnConvention:
-    """The convention with the best rule for each kind of layer."""
+    """The convention with the best rule for each kind of layer; `scale` is what one counts."""
     by_kind: dict[Kind, Rule] = {}
     explained = of = 0
     unsettled = []
@@ -187,7 +201,7 @@ def _with_rules(
         best, score = None, -1
         for rule, counts in ways:
             right = sum(
-                count is not None and bounds[n][0] <= count <= bounds[n][1]
+                count is not None and bounds[n][0] <= count * scale <= bounds[n][1]
                 for n, count in zip(rows, counts, strict=True)
             )
             equal[kind] = [rule] if right > score else equal[kind] + [rule] * (right == score)
@@ -207,3 +221,20 @@ def _with_rules(
         convention.heading, convention.meaning, by_kind, convention.factor, convention.batch,
         convention.base, convention.rounding, explained, of, unsettled=tuple(unsettled),
     )  # fmt: skip
+
+
+def with_or_without_biases(convention: ColumnConvention) -> Iterator[ColumnConvention]:
+    """A convention, and the same with biases in the layers of some kinds and without in others."""
+    kinds = list(convention.by_kind)
+    ways = [_with_biases(convention.meaning, kind, convention.by_kind[kind]) for kind in kinds]
+    for chosen in product(*ways):
+        yield replace(convention, by_kind=dict(zip(kinds, chosen, strict=True)))
+
+
+def _with_biases(meaning: Meaning, kind: Kind, rule: Rule) -> list[Rule]:
+    """A rule, and the one that differs from it by the biases only."""
+    plain_, biased = rule.says.replace(BIASED, "weights", 1), rule.says
+    if plain_ == rule.says:
+        biased = rule.says.replace("weights", BIASED, 1)
+    others = [way for way in rules(meaning, kind) if way.says in (plain_, biased)]
+    return [rule, *(way for way in others if way.says != rule.says)]

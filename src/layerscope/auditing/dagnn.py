@@ -6,6 +6,7 @@ its filters and of its output, and is checked as such. What the tables say of na
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -31,7 +32,9 @@ TITLES = {
     "rf offset": "offset", "rf stride": "stride", "data size": "dims", "data depth": "dims",
     "data num": "dims", "data mem": "mem",
 }  # fmt: skip
+FILTERS = ("support", "filt dim", "num filts")
 NONE = "n/a"
+ROUNDED = re.compile(r"\d+(?:\.\d+)?(?:e\+?\d{1,2})?")  # a size of a map, exact or to four digits
 Columns = dict[str, dict[str, Cell]]  # name -> title -> cell
 
 
@@ -62,6 +65,9 @@ def audit_dag(lines: Sequence[str]) -> tuple[AuditedTable, list[Finding], set[in
     findings = list({(f.line, f.row, f.column): f for f in reversed(named)}.values())
     listed = {(finding.line, finding.row) for finding in findings}
     params = list(_memories(dag, listed))
+    twice = _twice(found, params, dag)
+    params = [finding for finding in params if finding.row not in twice]
+    findings = [twice.get(_filters(f.row, dag), f) if f.also else f for f in findings]
     counts = [*_fans(dag), *params, *_totals(dag, {*findings, *params})]
     columns = tuple(replace(c, heading=TITLES.get(c.heading, c.heading)) for c in audited.columns)
     right = len(dag.of("param")) - len(params)
@@ -134,11 +140,13 @@ def _row(dag: _Dag, name: str, layer: Mapping[str, Cell], kind: Cell) -> Row:
         kind, high_wide, depth, count = Cell("fc", kind.line, kind.column), none, none, none
     area, channels, images = _parts(var.get("dims"))
     label = Cell(name, kind.line, 1)
+    rounded = "e" in var.get("dims", NOWHERE).text  # its memory is compared with the span
+    memory = none if rounded else var.get("mem", none)
     inputs = layer.get("inputs", NOWHERE)
     cells = (
         label, kind, inputs, high_wide, depth, count, layer.get("stride", none),
         layer.get("pad", none), field.get("size", none), field.get("offset", none),
-        field.get("stride", none), area, channels, images, var.get("mem", none),
+        field.get("stride", none), area, channels, images, memory,
     )  # fmt: skip
     return Row(kind.line, cells)
 
@@ -167,8 +175,8 @@ def _takes_axis(dims: tuple[Cell | None, ...]) -> bool:
 
 def _parts(cell: Cell | None) -> tuple[Cell, Cell, Cell]:
     """Height and width, depth and number of a cell like 28x28x6x1; of one number, it alone."""
-    if cell is None or SIZE.fullmatch(cell.text) is None:
-        none = Cell(NONE, cell.line if cell is not None else 1, 1)
+    none = Cell(NONE, cell.line if cell is not None else 1, 1)
+    if cell is None or _sizes(cell.text) is None:
         return none, none, none
     sizes = cell.text.split("x")
     if len(sizes) == 1:
@@ -176,22 +184,46 @@ def _parts(cell: Cell | None) -> tuple[Cell, Cell, Cell]:
     sizes += ["1"] * (4 - len(sizes))
     area = "x".join(sizes[:-2])
     at = cell.column + len(area) + 1
-    return (
+    cells = (
         Cell(area, cell.line, cell.column),
         Cell(sizes[-2], cell.line, at),
         Cell(sizes[-1], cell.line, at + len(sizes[-2]) + 1),
     )
+    exact = [each if SIZE.fullmatch(each.text) else none for each in cells]  # 2.509e+04 is rounded
+    return exact[0], exact[1], exact[2]
+
+
+def _filters(name: str, dag: _Dag) -> str:
+    """The filters of the layer that gives a variable; the variable if it has none."""
+    layer = next(
+        (cells for func, cells in dag.of("func").items()
+         if name in cells.get("outputs", Cell(func, 1, 1)).text.split()), {},
+    )  # fmt: skip
+    return (layer.get("params", NOWHERE).text.split() or [name])[0]
+
+
+def _twice(found: Sequence[Finding], memories: Sequence[Finding], dag: _Dag) -> dict[str, Finding]:
+    """Findings about filters that both their memory and an output contradict, by their name."""
+    suspected = {
+        _filters(finding.row, dag) for finding in found
+        if any(each.partition(" in line ")[0] in FILTERS for each in finding.also)
+    }  # fmt: skip
+    twice = {}
+    for finding in memories:
+        cell = dag.of("param").get(finding.row, {}).get("dims")
+        if cell is not None and finding.row in suspected:
+            twice[finding.row] = Finding(
+                1, cell.line, finding.row, "dims", "figure", cell.text, "",
+                f"not the sizes of {finding.printed} and of the output", (), cell.column,
+            )  # fmt: skip
+    return twice
 
 
 def _named(finding: Finding, dag: _Dag) -> Finding:
     """A finding with the titles and cells of the DagNN's tables."""
     title, name = TITLES.get(finding.column, finding.column), finding.row
-    if finding.column in ("support", "filt dim", "num filts"):
-        layer = next(
-            (cells for func, cells in dag.of("func").items()
-             if name in cells.get("outputs", Cell(func, 1, 1)).text.split()), {},
-        )  # fmt: skip
-        name = (layer.get("params", NOWHERE).text.split() or [name])[0]
+    if finding.column in FILTERS:
+        name = _filters(name, dag)
     tables = (dag.of("param"), dag.of("var"))
     cell = next((t[name][title] for t in tables if title in t.get(name, {})), None)
     also = tuple(
@@ -204,27 +236,59 @@ def _named(finding: Finding, dag: _Dag) -> Finding:
 
 
 def _memories(dag: _Dag, listed: set[tuple[int, str]]) -> Iterator[Finding]:
-    """Parameters whose memory is not that of their sizes; tables of numbers may have 8 bytes."""
+    """Parameters whose memory is not that of their sizes; tables of numbers may have 8 bytes.
+
+    Variables are rows of the display; here are those with a rounded size, which it has not.
+    """
     floats = {
         param for cells in dag.of("func").values()
         if cells.get("type", NOWHERE).text.startswith(("Conv", "BatchNorm"))
         for param in cells.get("params", NOWHERE).text.split()
     }  # fmt: skip
-    for name, cells in dag.of("param").items():
+    rounded = {
+        name: cells for name, cells in dag.of("var").items()
+        if "e" in cells.get("dims", NOWHERE).text
+    }  # fmt: skip
+    for name, cells in (*dag.of("param").items(), *rounded.items()):
         dims, memory = cells.get("dims", NOWHERE), cells.get("mem", NOWHERE)
-        figure = read(memory.text)
-        if figure is None or SIZE.fullmatch(dims.text) is None or (dims.line, name) in listed:
+        figure, sizes = read(memory.text), _sizes(dims.text)
+        if figure is None or sizes is None or (dims.line, name) in listed:
             continue
-        sizes = [int(size) for size in dims.text.split("x")]
-        count = BYTES * (sizes[0] ** 4 if len(sizes) == 1 and sizes[0] > 1 else prod(sizes))
-        counts = {count, BYTES * prod(sizes), *(() if name in floats else (2 * count,))}
-        if not any(figure.stands_for(each, 1024) for each in counts):
+        counts = _bytes(sizes, is_float=name in floats or name in rounded)
+        if not any(_meets(figure, span) for span in counts):
             also = (f"dims in line {dims.line}",)
             reason = f"{dims.text} elements of {BYTES} bytes"
+            expected = f"{int(counts[0][0]):,}" if counts[0][0] == counts[0][1] else ""
             yield Finding(
-                1, memory.line, name, "mem", "figure", memory.text, f"{count:,}", reason, also,
+                1, memory.line, name, "mem", "figure", memory.text, expected, reason, also,
                 memory.column,
             )  # fmt: skip
+
+
+def _sizes(text: str) -> list[Span] | None:
+    """What sizes like 1x1x2.509e+04x1 may stand for; None for other text."""
+    found = [read(size) if ROUNDED.fullmatch(size) else None for size in text.split("x")]
+    figures = [figure for figure in found if figure is not None]
+    if len(figures) < len(found):
+        return None
+    return [f.interval() if f.scale > 1 else (f.value(), f.value()) for f in figures]
+
+
+def _bytes(sizes: Sequence[Span], *, is_float: bool) -> list[Span]:
+    """What elements of these sizes may take, the usual first; one size is that of all four axes."""
+    low, high = (Fraction(BYTES) * prod(size[n] for size in sizes) for n in (0, 1))
+    found = [(low, high)]
+    if len(sizes) == 1 and low > BYTES:
+        found.insert(0, (BYTES * sizes[0][0] ** 4, BYTES * sizes[0][1] ** 4))
+    return found if is_float else [*found, (2 * found[0][0], 2 * found[0][1])]
+
+
+def _meets(figure: Figure, span: Span) -> bool:
+    """Whether a printed memory can be one of a span."""
+    if span[0] == span[1]:
+        return figure.stands_for(span[0], 1024)
+    low, high = figure.interval(1024)
+    return low <= span[1] and span[0] <= high
 
 
 def _fans(dag: _Dag) -> Iterator[Finding]:
@@ -252,30 +316,41 @@ FANS = {
 def _totals(dag: _Dag, findings: set[Finding]) -> Iterator[Finding]:
     """Sums of memory that rounded figures cannot add up to."""
     wrong = any(finding.column in ("mem", "dims") for finding in findings)
-    whole: list[Span] = []
+    whole: dict[str, Span] = {}
+    sums: dict[str, Span] = {}
     for title, head in (("params", "param"), ("vars", "var")):
         figure = _figure(dag.sums.get(title))
         if figure is None:
             return
         given = [_figure(cells.get("mem")) for cells in dag.of(head).values()]
-        spans = [_span(each) for each in given if each is not None]
-        right = wrong or _add_up(figure, spans)
-        whole.append(_span(figure) if right else _sum(spans))
+        sums[title] = _sum([_span(each) for each in given if each is not None])
+        right = wrong or _is_within(_span(figure), sums[title])
+        whole[title] = _span(figure) if right else sums[title]
         if not right:
             yield _sum_finding(dag.sums[title], title, "the column does not add up to it")
     total = _figure(dag.sums.get("total"))
-    if total is not None and not _add_up(total, whole):
-        yield _sum_finding(dag.sums["total"], "total", "not the sum of params and vars")
+    if total is not None and not _is_within(_span(total), _sum(list(whole.values()))):
+        also = tuple(
+            f"{title} in line {dag.sums[title].line}"
+            for title, other in (("params", "vars"), ("vars", "params"))
+            if _is_within(_left(_span(total), whole[other]), sums[title])
+        )
+        found = _sum_finding(dag.sums["total"], "total", "not the sum of params and vars")
+        yield replace(found, also=also)
 
 
 def _figure(cell: Cell | None) -> Figure | None:
     return None if cell is None else read(cell.text)
 
 
-def _add_up(total: Figure, spans: Sequence[Span]) -> bool:
-    """Whether rounded figures can add up to a total."""
-    (low, high), (least, most) = _sum(spans), _span(total)
-    return low <= most and least <= high
+def _is_within(one: Span, other: Span) -> bool:
+    """Whether a number can be within two spans."""
+    return one[0] <= other[1] and other[0] <= one[1]
+
+
+def _left(total: Span, part: Span) -> Span:
+    """What a total leaves for the other part of it."""
+    return total[0] - part[1], total[1] - part[0]
 
 
 def _sum(spans: Sequence[Span]) -> Span:

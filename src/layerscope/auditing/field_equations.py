@@ -14,7 +14,7 @@ from layerscope.documents.headings import Meaning
 from layerscope.sheets.kinds import POOLS, SAME_SHAPE
 from layerscope.sheets.shapes import steps
 from layerscope.sheets.sheet import WHOLE, Claim
-from layerscope.sheets.structure import CellPart, Cells, RowLayer, SizeFact
+from layerscope.sheets.structure import CellPart, Cells, RowLayer, SizeFact, with_value
 from layerscope.sheets.windows import span_of
 
 JUMP_BITS = 64
@@ -164,9 +164,11 @@ def _of_row(layer: RowLayer, field: _FieldColumns, windowed: RowLayer) -> Iterat
     offset, of_offset = _above(layer, field.offset, 1)
     covered = size is not None and field.whole is not None and size >= field.whole
     kernel, stride, pad = _window(windowed)
+    pool: _Pool | None = None
     if kernel is None and windowed.kind in POOLS:
-        own = [_value(column.get(layer.row.at)) for column in (field.size, field.offset)]
-        kernel = _kernel_of_pool(windowed, own, (size, offset), jump)
+        own = tuple(_value(column.get(layer.row.at)) for column in (field.size, field.offset))
+        pool = _Pool(windowed, own, ((size, of_size), (jump, of_jump), (offset, of_offset)))
+        kernel = pool.kernel(windowed, (size, jump, offset))
     if kernel is not None and size is not None and jump is not None:
         span = span_of(windowed, "h") - 1 if "kh" in windowed.sizes else kernel.value - 1
         of_span = kernel.cells | windowed.cells("dh")
@@ -175,7 +177,9 @@ def _of_row(layer: RowLayer, field: _FieldColumns, windowed: RowLayer) -> Iterat
         full = _Terms((of_size,), (size,), _kept) if covered else None
         largest = field.phases.get(layer.row.at)
         if not (largest and span and _is_between(field, layer, size, size + span * largest)):
-            yield from _equation(field.size, layer, terms, reason, full)
+            yield from _equation(
+                field.size, layer, terms, reason, full, pool.size if pool else None
+            )
     if stride is not None and jump is not None and field.jump:
         reason = f"{jump} x stride {stride.value}"
         terms = _Terms((of_jump, stride.cells), (jump, stride.value), _stepped)
@@ -187,7 +191,9 @@ def _of_row(layer: RowLayer, field: _FieldColumns, windowed: RowLayer) -> Iterat
             (offset, jump, kernel.value, pad.value), _moved,
         )  # fmt: skip
         full = _Terms((of_offset,), (offset,), _kept) if covered else None
-        yield from _equation(field.offset, layer, terms, reason, full)
+        yield from _equation(
+            field.offset, layer, terms, reason, full, pool.offset if pool else None
+        )
 
 
 def _window(layer: RowLayer) -> tuple[SizeFact | None, SizeFact | None, SizeFact | None]:
@@ -196,6 +202,47 @@ def _window(layer: RowLayer) -> tuple[SizeFact | None, SizeFact | None, SizeFact
     if layer.kind in SAME_SHAPE and found == (None, None, None):
         return SizeFact(1), SizeFact(1), SizeFact(0)
     return found
+
+
+Above = tuple[Fraction | None, Fraction | None, Fraction | None]  # size, jump and offset
+
+
+class _Pool(Struct, frozen=True):
+    """A pool that prints no kernel: its own size and offset, and those of the row above."""
+
+    layer: RowLayer
+    own: tuple[Fraction | None, ...]
+    above: tuple[tuple[Fraction | None, Cells], ...]  # size, jump and offset with their cells
+
+    def kernel(self, layer: RowLayer, above: Above) -> SizeFact | None:
+        """Of the kernels that give its output, the one by its field."""
+        size, jump, offset = above
+        return _kernel_of_pool(layer, self.own, (size, offset), jump)
+
+    def size(self, part: CellPart, value: Fraction) -> Fraction | None:
+        """The field that follows from another value in a cell."""
+        found = self._with_value(part, value)
+        return None if found is None else _sized(found[0], found[1], found[3])
+
+    def offset(self, part: CellPart, value: Fraction) -> Fraction | None:
+        """The offset that follows from another value in a cell."""
+        found = self._with_value(part, value)
+        return None if found is None else _moved(found[2], found[1], found[3], found[4])
+
+    def _with_value(self, part: CellPart, value: Fraction) -> tuple[Fraction, ...] | None:
+        """Size, jump and offset above, kernel and padding; None if no term is that cell."""
+        changed = with_value(self.layer, part, int(value))
+        size, jump, offset = (
+            value if cells and all(_is_same(cell, part) for cell in cells) else now
+            for now, cells in self.above
+        )
+        if changed is None and (size, jump, offset) == tuple(now for now, _ in self.above):
+            return None
+        layer = changed or self.layer
+        kernel, pad = self.kernel(layer, (size, jump, offset)), layer.sizes.get("ph")
+        if None in (size, jump, offset) or kernel is None or pad is None:
+            return None
+        return tuple(Fraction(n or 0) for n in (size, jump, offset, kernel.value, pad.value))
 
 
 def _kernel_of_pool(
@@ -305,8 +352,12 @@ def _equation(
     terms: _Terms,
     reason: str,
     full: _Terms | None = None,
+    again: Callable[[CellPart, Fraction], Fraction | None] | None = None,
 ) -> Iterator[Equation]:
-    """The equation of one figure; `full` where the field of the row above is the whole input."""
+    """The equation of one figure; `full` where the field of the row above is the whole input.
+
+    `again` gives the figure for another value in a cell, where the terms follow from it as well.
+    """
     claim = column.get(layer.row.at)
     if claim is None or claim.figure is None:
         return
@@ -317,7 +368,8 @@ def _equation(
     def holds_with(part: CellPart, value: Fraction) -> bool | None:
         if part == own:
             return value == number
-        other = terms.with_value(part, value)
+        other = again(part, value) if again is not None else None
+        other = terms.with_value(part, value) if other is None else other
         return None if other is None else _is_printed(now, other)
 
     text = str(number) if number.denominator == 1 else str(float(number))

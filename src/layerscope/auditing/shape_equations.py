@@ -10,6 +10,7 @@ from math import prod
 
 from layerscope.auditing.equations import Equation
 from layerscope.sheets.kinds import POOLS, SAME_SHAPE
+from layerscope.sheets.open_ends import Tensors
 from layerscope.sheets.shapes import axes
 from layerscope.sheets.sheet import WHOLE
 from layerscope.sheets.structure import (
@@ -56,11 +57,12 @@ def shape_equations(layers: Sequence[RowLayer]) -> Iterator[Equation]:
 
 
 def _chains(layers: Sequence[RowLayer]) -> Iterator[Equation]:
-    outputs: set[tuple[int, ...]] = set()
+    tensors = Tensors()
     for layer in layers:
         if layer.before is not None:
-            yield from _chain(layer, layer.before, outputs)
-        outputs.add(layer.get("cout", "hout", "wout") or ())
+            tensors.take(layer.get("cin", "hin", "win"), layer.before.get("cout", "hout", "wout"))
+            yield from _chain(layer, layer.before, tensors.seen)
+        tensors.add(layer.get("cout", "hout", "wout"))
 
 
 def _modules(layers: Sequence[RowLayer]) -> Iterator[Equation]:
@@ -173,6 +175,7 @@ def _chain(layer: RowLayer, before: RowLayer, outputs: set[tuple[int, ...]]) -> 
         and (1, 1) in (shape[1:], above[1:])
         and prod(shape) == prod(above)
     )
+    flat = flat or _is_averaged(layer, before)
     for axis, given in given_sizes(layer, before):
         fact = printed.get(axis)
         if fact is None or given is None or not given.cells:
@@ -185,6 +188,14 @@ def _chain(layer: RowLayer, before: RowLayer, outputs: set[tuple[int, ...]]) -> 
                 given.cells | fact.cells, holds, target, str(given.value), reason, copied=True,
                 holds_with=_equal(given, fact),
             )  # fmt: skip
+
+
+def _is_averaged(layer: RowLayer, before: RowLayer) -> bool:
+    """Whether a vector has the channels of a map: its mean, which a forward takes without a row."""
+    shape, above = layer.get("cin", "hin", "win"), before.get("cout", "hout", "wout")
+    if shape is None or above is None or layer.kind not in ("fc", "dropout"):
+        return False
+    return shape == (above[0], 1, 1) and before.kind not in (*POOLS, "global_pool", "flatten")
 
 
 def _windows(layer: RowLayer, habit: Habit, pools: PoolHabits) -> Iterator[Equation]:

@@ -16,6 +16,7 @@ from layerscope.auditing.figure_equations import (
     sum_equations,
 )
 from layerscope.auditing.shape_equations import shape_equations
+from layerscope.auditing.shares import SharedColumn, infer_groups, shared_column, shared_equations
 from layerscope.documents.headings import Meaning
 from layerscope.sheets.attach import attach
 from layerscope.sheets.corrections import Renamed, correct_kinds
@@ -40,6 +41,7 @@ class Checked(Struct):
     renamed: list[Renamed]
     batch: int = 1
     equations: Sequence[Equation] = ()
+    shared: Mapping[Key, SharedColumn] = {}  # columns that print shares only
 
 
 def checked_sheet(sheet: Sheet, number: int, like: Checked | None = None) -> Checked:
@@ -50,6 +52,7 @@ def checked_sheet(sheet: Sheet, number: int, like: Checked | None = None) -> Che
     columns = _columns(sheet)
     batch = _batch(columns, layers) if like is None else like.batch
     infer(rows, batch, branched=attach(rows))
+    infer_groups([claims for key, claims in columns.items() if key[0] in COUNTED], layers)
     conventions = {}
     for key, claims in columns.items():
         found = like.conventions.get(key) if like else None
@@ -59,8 +62,17 @@ def checked_sheet(sheet: Sheet, number: int, like: Checked | None = None) -> Che
         if found is not None:
             conventions[key] = found
     checked = Checked(sheet, number, layers, columns, conventions, renamed, batch)
+    checked.shared = dict(_shared(checked)) if like is None else like.shared
     checked.equations = list(_equations(checked, rows))
     return checked
+
+
+def _shared(checked: Checked) -> Iterator[tuple[Key, SharedColumn]]:
+    for key, claims in checked.columns.items():
+        if key[0] in COUNTED and key not in checked.conventions:
+            found = shared_column(claims, checked.layers, checked.batch)
+            if found is not None:
+                yield key, found
 
 
 def _trusted(convention: ColumnConvention) -> bool:
@@ -106,7 +118,9 @@ def _equations(checked: Checked, rows: Sequence[RowLayer]) -> Iterator[Equation]
             for c in claims
             if c.figure is not None and (c.figure.unit == "%" or key[0] == "share")
         ]
-        if shares:
+        if key in checked.shared:
+            yield from shared_equations(claims, checked.layers, checked.shared[key])
+        elif shares:
             yield from _shares(checked, key, shares)
 
 
@@ -117,18 +131,19 @@ def _shares(checked: Checked, key: Key, claims: list[Claim]) -> Iterator[Equatio
         if other[0] not in COUNTED or (key[0] != "share" and other[0] != key[0]):
             continue
         figures = counts_of(checked.columns[other])
-        total = _total_of(checked, figures, convention)
-        found = list(share_equations(claims, figures, total, convention))
-        if sum(e.holds for e in found) > sum(e.holds for e in best):
-            best = found
+        for total in _totals_of(checked, figures, convention):
+            found = list(share_equations(claims, figures, total, convention))
+            if sum(e.holds for e in found) > sum(e.holds for e in best):
+                best = found
     if sum(e.holds for e in best) * TRUSTED >= len(best):
         yield from best
 
 
-def _total_of(checked: Checked, figures: Sequence[Claim], convention: ColumnConvention) -> Fraction:
-    """The printed total of a column, else the sum of its figures."""
+def _totals_of(
+    checked: Checked, figures: Sequence[Claim], convention: ColumnConvention
+) -> Iterator[Fraction]:
+    """The printed total of a column, and the sum of its figures: either may be wrong."""
     printed = [c.figure for c in figures if checked.sheet.rows[c.row].kind == "total" and c.figure]
-    if printed:
-        return printed[0].value(convention.base)
+    yield from (figure.value(convention.base) for figure in printed[:1])
     rows = [c.figure for c in figures if c.row in checked.layers and c.figure]
-    return sum((figure.value(convention.base) for figure in rows), Fraction())
+    yield sum((figure.value(convention.base) for figure in rows), Fraction())

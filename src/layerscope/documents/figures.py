@@ -90,7 +90,7 @@ class Figure(Struct, frozen=True):
 
     def value(self, base: int = 1000) -> Fraction:
         """The number with its prefix, which counts by `base`."""
-        return self.mantissa * self.step_of(base)
+        return self.mantissa * self.step_of(base) if self.power else self.mantissa * self.scale
 
     def step_of(self, base: int) -> Fraction:
         """What one in the mantissa stands for."""
@@ -98,24 +98,30 @@ class Figure(Struct, frozen=True):
 
     def interval(self, base: int = 1000, rule: Rule = "round") -> tuple[Fraction, Fraction]:
         """What the figure may stand for, from the first to before the second."""
-        step = self.step_of(base) * self._coarseness(rule) / 10**self.decimals
-        low = self.value(base) - (step / 2 if rule.startswith("round") else 0)
-        return low, low + step
+        low, step, whole = self._parts(base, rule)
+        return Fraction(low, whole), Fraction(low + step, whole)
 
     def stands_for(self, number: Fraction | int, base: int = 1000, rule: Rule = "round") -> bool:
         """Whether a number is printed like this; a number halfway may be rounded up or down."""
-        mantissa, scale, rounds = self.mantissa, self.scale, rule.startswith("round")
-        one = scale.numerator * (1024 if self.binary else base) ** self.power
-        shift = 10**self.decimals
-        # integers in units of 1 / whole: this is called for every figure and rule of a document
-        whole = 2 * mantissa.denominator * scale.denominator * shift
-        step = 2 * mantissa.denominator * one * self._coarseness(rule)
-        low = 2 * mantissa.numerator * one * shift - (step // 2 if rounds else 0)
+        low, step, whole = self._parts(base, rule)
         high = low + step
         if self.about:
             low, high = low - step, high + step
         times, printed = number.denominator, number.numerator * whole
-        return low * times <= printed < high * times or (rounds and printed == high * times)
+        if low * times <= printed < high * times:
+            return True
+        return rule.startswith("round") and printed == high * times
+
+    def _parts(self, base: int, rule: Rule) -> tuple[int, int, int]:
+        """The least number that a figure stands for and the step to the next, in parts of one.
+
+        Integers, because every figure of a document is asked for by every rule.
+        """
+        mantissa, scale, shift = self.mantissa, self.scale, 10**self.decimals
+        one = scale.numerator * (1024 if self.binary else base) ** self.power
+        step = 2 * mantissa.denominator * one * self._coarseness(rule)
+        low = 2 * mantissa.numerator * one * shift - (step // 2 if rule.startswith("round") else 0)
+        return low, step, 2 * mantissa.denominator * scale.denominator * shift
 
     def _coarseness(self, rule: Rule) -> int:
         """How many of its last digit a figure may be off by: 100 for 800K of one figure."""

@@ -27,7 +27,8 @@ PATTERNS: tuple[tuple[str, Kind], ...] = (
     (r"av(era)?ge?[ _.-]?pool|^avg$|average pooling|平均池化|sub-?sampl|down-?sampl", "avg_pool"),
     (r"pool|池化", "pool"),
     (r"conv|卷积|cccp|mlpconv", "conv"),
-    (r"inner ?product|fully|full[ -]conn|\bfc|linear|dense\b|dense_|全连接|\bdense", "fc"),
+    (r"inner ?product|fully|full[ -]conn|\bfc|(?<!non)(?<!non-)(?<!bi)(?<!tri)linear|dense\b"
+     r"|dense_|全连接|\bdense", "fc"),
     (r"p-?relu", "prelu"),
     (r"relu|sigmoid|tanh|swish|silu|gelu|elu\b|softplus|mish|hardswish|activation|nonlinearity|leaky|激活",
      "activation"),
@@ -63,6 +64,7 @@ BLOCKS = re.compile(
     r"|(?<![\d\s])\s*[x×]\s*\d+\s*\)|\(\s*\d+\s*[x×](?!\s*\d)"
 )
 WITH_ACTIVATION = re.compile(r"(?:dense|linear|fc|conv|conv[123]d|fully connected)\s*\(")
+NARROWER = (("conv", "depthwise"), ("conv", "deconv"), ("activation", "softmax"))
 TYPED = re.compile(r".*\(([a-z][^()]*)\)\s*")
 
 
@@ -74,6 +76,7 @@ def plain(text: str) -> str:
     """A cell without markup, in lower case."""
     if MARKUP.search(text) is None:
         return " ".join(text.split()).lower()
+    text = text.replace("\\char`", "")  # LaTeX for the sign behind it: layer\char`_norm
     text = re.sub(r"<br\s*/?>", " ", text, flags=re.IGNORECASE)
     text = re.sub(r"<[^>]*>|[*`$]|\^\s*\\?\*|[{}]", "", text).replace("\\_", "_").replace("\\", "")
     return re.sub(r"\s+", " ", text).strip().lower()
@@ -107,7 +110,12 @@ def kind_of(text: str) -> Kind:
     if is_block(words):
         return "unknown"
     if match := TYPED.fullmatch(words):
+        if match[1].startswith("placeholder"):
+            return "unknown"  # an input, or an array of weights
         inner = _kind(match[1].split(",")[0])
+        more = _kind(match[1].partition(",")[2])
+        if (inner, more) in NARROWER:
+            return more  # Conv2D, DEPTHWISE_CONV_2D
         if inner in (*SAME_SHAPE, "flatten") and WITH_ACTIVATION.match(words):
             return _kind(words.partition("(")[0])  # Dense (softmax): a layer and its activation
         if inner != "unknown":

@@ -70,6 +70,44 @@ class Ends:
         return whole
 
 
+Shape = tuple[int, ...]  # channels, height and width
+
+
+class Tensors:
+    """Outputs of rows that print their inputs, and what is joined of them without a row."""
+
+    def __init__(self) -> None:
+        self.seen: set[Shape] = set()
+        self.open: deque[Shape] = deque(maxlen=RECENT)  # those that no row takes
+
+    def add(self, shape: Shape | None) -> None:
+        """Add the output of a row."""
+        if shape is not None:
+            self.seen.add(shape)
+            self.open.append(shape)
+
+    def take(self, shape: Shape | None, above: Shape | None) -> None:
+        """Take an input: the output above, an earlier one, or several of them joined."""
+        if shape is None:
+            return
+        if shape not in self.seen and self._is_joined(shape, above):
+            self.seen.add(shape)
+        if shape in self.open:
+            self.open.reverse()
+            self.open.remove(shape)  # the last of them
+            self.open.reverse()
+
+    def _is_joined(self, shape: Shape, above: Shape | None) -> bool:
+        """Whether an input has the channels of the last open outputs, or of two tensors."""
+        channels, area = shape[0], shape[1:]
+        total = 0
+        for each in [end for end in reversed(self.open) if end[1:] == area][:MOST_BRANCHES]:
+            total += each[0]
+            if total == channels:
+                return True
+        return above is not None and above[1:] == area and (channels - above[0], *area) in self.seen
+
+
 def has_kernel(layer: RowLayer, *, usual: bool = False) -> bool:
     """Whether some kernel, or a usual one, explains exact parameters of a row that prints none."""
     if layer.kind != "conv" or "kh" in layer.sizes:

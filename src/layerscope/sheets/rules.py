@@ -18,6 +18,7 @@ from layerscope.sheets.structure import RowLayer
 
 OUT = ("cout", "hout", "wout")
 IN = ("cin", "hin", "win")
+FUNCTIONS: tuple[Kind, ...] = ("activation", "softmax")
 MAP = ("kh", "kw", "cin", "cout")
 
 
@@ -187,6 +188,11 @@ WEIGHTS: Mapping[Kind, tuple[Rule, ...]] = {
         Rule("three gates, two biases each", ("cin", "cout"), _recurrent(3, 2)),
     ),
 }
+ONCE_BIASED = "weights x positions, and biases once"
+# what programs count for an exponential, or for a function with several
+_FUNCTION = tuple(
+    Rule(f"{n} per element", OUT, _product(*OUT, times=n)) for n in (3, 4, 5, 8, 10, 15)
+)
 _MAP_OUT = (*MAP, "hout", "wout")
 MACS: Mapping[Kind, tuple[Rule, ...]] = {
     "conv": (
@@ -199,6 +205,7 @@ MACS: Mapping[Kind, tuple[Rule, ...]] = {
             _MAP_OUT,
             _scaled(_unless_normed(_weights), "hout", "wout"),
         ),
+        Rule(ONCE_BIASED, _MAP_OUT, _biased(_scaled(_weights, "hout", "wout"))),
     ),
     "depthwise": (
         Rule("weights x positions", ("kh", "kw", *OUT), _product("kh", "kw", *OUT)),
@@ -207,6 +214,7 @@ MACS: Mapping[Kind, tuple[Rule, ...]] = {
             ("kh", "kw", *OUT),
             _scaled(_biased(_product("kh", "kw", "cout")), "hout", "wout"),
         ),
+        Rule(ONCE_BIASED, ("kh", "kw", *OUT), _biased(_product("kh", "kw", *OUT))),
     ),
     "deconv": (
         Rule("weights x input positions", (*MAP, "hin", "win"), _scaled(_weights, "hin", "win")),
@@ -266,7 +274,7 @@ def rules(meaning: Meaning, kind: Kind) -> tuple[Rule, ...]:
     if meaning in ("macs", "flops", "madds"):
         if kind in POOLS or kind == "global_pool":
             return _POOLED if meaning == "macs" else (*_POOLED, *_ONCE)
-        return MACS.get(kind, _EACH)
+        return (*_EACH, *_FUNCTION) if kind in FUNCTIONS else MACS.get(kind, _EACH)
     if meaning in ("memory", "activations"):
         return (*ELEMENTS, NONE)
     if meaning == "comparisons":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
@@ -32,6 +33,8 @@ FIGURES = (
     "time", "comparisons", "additions", "divisions", "exponentials", "read", "written", "traffic",
 )  # fmt: skip
 NAMELESS = (*FIGURES, "ops", "connected")  # columns that do not say what a row itself is
+TYPED = 10  # of so many descriptions all but one say a kind, if they are types
+WORDS = ("name", "type", "description")
 EMPTY = ("", "-", "–", "—", "n/a", "none", "/", "--", "nan")
 
 
@@ -128,8 +131,8 @@ def sheet_of(table: Table) -> Sheet | None:
         table = replace(table, rows=table.rows[:MOST_ROWS], left_out=gap, totals=())
     rows: list[SheetRow] = []
     layout: list[RaggedRow] = []
-    for row in table.rows:
-        cells = _rejoined(row, headings)
+    naming = _naming_order(table.rows, headings)
+    for row, cells in _aligned(table.rows, headings):
         if not any(cell.text for cell in cells):
             continue
         label = next(cell.text for cell in cells if cell.text)
@@ -141,7 +144,7 @@ def sheet_of(table: Table) -> Sheet | None:
             found = _claims(cell, heading, total=is_total(label))
             for part, claim in enumerate(found, 1):
                 claims.append(Claim(len(rows), column, part if len(found) > 1 else 0, *claim))
-        named = _naming(cells, headings)
+        named = _naming(cells, headings, naming)
         rows.append(
             SheetRow(
                 len(rows),
@@ -204,6 +207,40 @@ def sheet_without(sheet: Sheet, parts: Iterable[tuple[int, int, int]]) -> Sheet:
     return replace(sheet, rows=rows, blank=out)
 
 
+def _aligned(
+    rows: Sequence[Row], headings: Sequence[Heading | None]
+) -> list[tuple[Row, list[Cell]]]:
+    """Rows and their cells, without the empty cell of a bar too many."""
+    joined = [(row, _rejoined(row, headings)) for row in rows]
+    width = len(headings)
+    if all(len(cells) != width + 1 for _, cells in joined):
+        return joined
+    forms = [
+        Counter(_form(cells[column]) for _, cells in joined if len(cells) == width)
+        for column in range(width)
+    ]
+    return [
+        (row, _without_empty(cells, forms) if len(cells) == width + 1 else cells)
+        for row, cells in joined
+    ]
+
+
+def _form(cell: Cell) -> str:
+    """A text with one sign for each number: 14x14 is written as 7x7 is."""
+    return re.sub(r"\d[\d.,]*", "0", plain(cell.text))
+
+
+def _without_empty(cells: list[Cell], forms: Sequence[Counter[str]]) -> list[Cell]:
+    """The cells without the empty one that moves the others from columns whose form they have."""
+
+    def fitting(given: list[Cell]) -> int:
+        return sum(_form(cell) in column for cell, column in zip(given, forms, strict=False))
+
+    shorter = [cells[:n] + cells[n + 1 :] for n, cell in enumerate(cells) if not cell.text.strip()]
+    best = max(shorter, key=fitting, default=cells)
+    return best if fitting(best) > fitting(cells) else cells
+
+
 def _rejoined(row: Row, headings: Sequence[Heading | None]) -> list[Cell]:
     """Cells of a row; a label and its figure that a bar separates are one cell."""
     cells: list[Cell] = []
@@ -260,13 +297,35 @@ def _claims(
     return found
 
 
-def _naming(cells: list[Cell], headings: tuple[Heading | None, ...]) -> str:
-    """The cell that says the kind of a layer: its type, else its name."""
-    for meaning in ("type", "name", "description"):
+def _naming_order(rows: Sequence[Row], headings: Sequence[Heading | None]) -> tuple[Meaning, ...]:
+    """The columns that say kinds, the first of them first: the type, else the name.
+
+    Descriptions are types where nearly all of them say a kind: `Conv2d k=1 s=2`.
+    """
+    at = next((n for n, h in enumerate(headings) if h and h.meaning == "description"), None)
+    given = [row.cells[at].text for row in rows if at is not None and at < len(row)]
+    known = sum(kind_of(text) != "unknown" for text in given)
+    if known and known * TYPED >= len(given) * (TYPED - 1):
+        return "type", "description", "name"
+    return "type", "name", "description"
+
+
+def _naming(
+    cells: list[Cell], headings: tuple[Heading | None, ...], order: Sequence[Meaning]
+) -> str:
+    """The cell that says the kind of a layer."""
+    for meaning in order:
         for cell, heading in zip(cells, headings, strict=False):
             if heading is not None and heading.meaning == meaning and cell.text:
                 return cell.text
     return ""
+
+
+def _is_text(cell: Cell, heading: Heading | None) -> bool:
+    """Whether a cell has words that may say a kind: `Conv2d k=3 s=4` is no figure."""
+    if heading is not None and heading.meaning in WORDS:
+        return True
+    return (heading is None or heading.meaning not in NAMELESS) and not read(cell.text)
 
 
 def _kind(cells: list[Cell], headings: tuple[Heading | None, ...], named: str, label: str) -> Kind:
@@ -278,9 +337,5 @@ def _kind(cells: list[Cell], headings: tuple[Heading | None, ...], named: str, l
     typed = any(h and h.meaning == "type" and c.text == named for c, h in given)
     if found != "unknown" or (typed and TYPE.fullmatch(named)):
         return found
-    others = (
-        kind_of(cell.text)
-        for cell, heading in given
-        if not read(cell.text) and (heading is None or heading.meaning not in NAMELESS)
-    )
+    others = (kind_of(cell.text) for cell, heading in given if _is_text(cell, heading))
     return next((kind for kind in others if kind != "unknown"), "unknown")

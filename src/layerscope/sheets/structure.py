@@ -87,7 +87,9 @@ def layers_of(sheet: Sheet) -> list[RowLayer]:
     _use_names(layers)
     if sheet.blank.rows:
         _leave_out(layers, sheet.blank)
-    named = {plain(row.label).split(" (")[0]: n for n, row in enumerate(rows)}
+    texts = [(row.named, n) for n, row in enumerate(rows)]
+    texts += [(row.label, n) for n, row in enumerate(rows)]
+    named = {plain(text).split(" (")[0]: n for text, n in texts}
     for number, layer in enumerate(layers):
         following = layers[number + 1].kind if number + 1 < len(layers) else "unknown"
         layer.normed = following in ("batch_norm", "norm")
