@@ -67,12 +67,18 @@ def test_layers_have_the_lines_of_the_text() -> None:
 
 
 def test_a_zoo_network_with_its_calls_has_lines_and_its_own_sizes() -> None:
-    calls = ask(what="builder", zoo="vit_b_32")["text"]
     options: dict[str, Any] = {"input": "3x256x256"}
-    found = ask(what="analyze", zoo="vit_b_32", text=calls, options=options, conventions=["exact"])
+    asked: dict[str, Any] = {"zoo": "vit_b_32", "options": options, "conventions": ["exact"]}
+    found = ask(what="analyze", calls=True, **asked)
+    assert found["text"] == ask(what="builder", zoo="vit_b_32")["text"]
+    assert "text" not in ask(what="analyze", **asked)
     expected = json.loads(data_text(page_data(["vit_b_32"], **options)))["reports"][0]
     assert found["page"]["reports"][0]["cells"] == expected["cells"]
-    assert all(found["lines"])
+    lines = found["text"].split("\n")
+    names = [layer["name"].rpartition(".")[2] for layer in expected["layers"]]
+    assert len(names) > 50
+    for name, line in zip(names, found["lines"], strict=True):
+        assert f'"{name}"' in lines[line - 1]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ export interface Request {
   number?: number;
   options?: Options;
   form?: string;
+  /** The answer has the Builder calls of a zoo network, and their lines. */
+  calls?: boolean;
   conventions?: string[];
 }
 

@@ -125,14 +125,15 @@ export class Site {
 
   private async openZoo(name: string, convention = ""): Promise<void> {
     this.client.stop(LIMIT);
-    const answer = await this.client.ask({ what: "builder", zoo: name });
-    if (answer.error !== undefined) return this.complain(answer.error);
-    this.zoo = name;
+    await this.refresh(0, convention, name);
+  }
+
+  private opened(zoo: string, calls: string): void {
+    this.zoo = zoo;
     this.file = null;
     this.number = 0;
-    this.bar.showZoo(name);
-    this.editor.text = answer.text ?? "";
-    await this.refresh(0, convention);
+    this.bar.showZoo(zoo);
+    this.editor.text = calls;
   }
 
   private async openFile(file: File): Promise<void> {
@@ -171,38 +172,49 @@ export class Site {
     this.running = false;
   }
 
-  /** Analyzes what the editor has; `limit` in ms is for a text that is being typed. */
-  private async refresh(limit: number, wanted = ""): Promise<void> {
+  /**
+   * Analyzes what the editor has, or another zoo network, whose calls the editor then has; `limit`
+   * in ms is for a text that is being typed.
+   */
+  private async refresh(limit: number, wanted = "", zoo = ""): Promise<void> {
     const id = ++this.asked;
-    if (this.zoo === "" && this.file === null && this.editor.text.trim() === "") return this.empty();
+    if (zoo === "" && this.zoo === "" && this.file === null && this.editor.text.trim() === "") return this.empty();
     const batch = this.bar.wrongBatch();
-    if (batch !== "") return this.complain(blank(`batch ${batch}, expected a whole number`));
+    if (batch !== "") return this.refuse(blank(`batch ${batch}, expected a whole number`), zoo);
     if (limit === 0) this.client.stop(LIMIT);
     const convention = wanted || this.store?.state.convention || EXACT;
     const conventions = [...new Set([EXACT, convention, "fvcore"])];
-    const request: Request = { what: "analyze", ...this.source(), conventions };
-    if (this.zoo !== "") request.text = this.editor.text;
+    const source = zoo === "" ? this.source() : { zoo, options: this.bar.options() };
+    const request: Request = { what: "analyze", ...source, conventions, ...(source.zoo && { calls: true }) };
     let answer: Answer;
     try {
-      answer = await this.client.ask(request, limit, this.file ?? undefined);
+      answer = await this.client.ask(request, limit, zoo === "" ? (this.file ?? undefined) : undefined);
     } catch (error) {
       if (id !== this.asked) return;
       if (!(error instanceof TookTooLong)) return this.complain(blank(String(error)));
       if (this.pending) return;
       this.wait();
-      return this.refresh(0, wanted);
+      return this.refresh(0, wanted, zoo);
     }
     if (id !== this.asked) return;
-    if (answer.error !== undefined) return this.complain(answer.error);
+    if (answer.error !== undefined) return this.refuse(answer.error, zoo);
+    if (zoo !== "") this.opened(zoo, answer.text ?? "");
     if (answer.page !== undefined) this.show(answer.page, answer, convention);
     void this.complete(id, request);
+  }
+
+  // Options may be wrong while the zoo network is there: the editor has its calls.
+  private async refuse(mark: Mark, zoo: string): Promise<void> {
+    const calls = zoo === "" ? undefined : (await this.client.ask({ what: "builder", zoo })).text;
+    if (calls !== undefined) this.opened(zoo, calls);
+    this.complain(mark);
   }
 
   // All conventions and charts, computed by the other worker while the page is used.
   private async complete(id: number, request: Request): Promise<void> {
     await new Promise((done) => setTimeout(done, 400));
     if (id !== this.asked) return;
-    const { conventions: _, ...full } = request;
+    const { conventions: _, calls: __, ...full } = request;
     const answer = await this.client.later(full, this.file ?? undefined).catch(() => null);
     const report = answer?.page?.reports[0];
     if (id !== this.asked || this.store === null || answer?.page === undefined || report === undefined || report.kind === "refused") return;

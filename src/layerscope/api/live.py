@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache, lru_cache
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
@@ -17,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from layerscope.api.auditing import audit_document
-from layerscope.api.networks import analyze, recognised
+from layerscope.api.networks import analyze, load, recognised
 from layerscope.api.reporting import page_data
 from layerscope.conventions import CONVENTIONS, convention
 from layerscope.errors import FormatError, LayerscopeError, ShapeError, TextSpan, UsageError
@@ -91,6 +92,7 @@ class LiveRequest(Struct, frozen=True, forbid_unknown_fields=True):
     number: int = 0  # of a network in a document that has several; 0: the first
     options: LiveOptions = LiveOptions()
     form: str = ""  # of `write`
+    calls: bool = False  # the answer has the Builder calls of a zoo network, and their lines
     conventions: tuple[str, ...] = ()  # whose figures the page has; none: all, and charts
 
 
@@ -155,7 +157,6 @@ class LiveSession:
             return LiveAnswer(names=table())
         if self.asked.zoo:
             describe(self.asked.zoo)  # a link may name no file and no model
-        if self.asked.text and self.asked.zoo:  # its calls, for their lines
             self.format = "builder"
         elif self.asked.text:
             self._store()
@@ -167,9 +168,14 @@ class LiveSession:
         if not self.format and self.path:
             found = recognised(self.path)
             self.format = found.format.name if found is not None and found.format else ""
+        if self.asked.what == "builder" and self.asked.zoo:
+            return LiveAnswer(text=_calls(self.asked.zoo)[0])
         report = analyze(self._network(network), **self._options())  # type: ignore[arg-type]
         if self.asked.what in ("write", "builder"):
             return LiveAnswer(text=_written(report, self.asked.form or "builder"))
+        calls = ""
+        if self.asked.calls and self.asked.zoo:
+            calls, self.lines = _calls(self.asked.zoo)
         marks = self._findings() if self.format == "document" and self.asked.text else []
         if self.format == "caffe" and self.asked.text:
             from layerscope.formats.caffe.problems import problems
@@ -181,6 +187,7 @@ class LiveSession:
             lines=self._numbers(report),
             starts=self._starts(report),
             marks=marks,
+            text=calls,
         )
 
     def _options(self) -> dict[str, str | int]:
@@ -205,16 +212,18 @@ class LiveSession:
         """The network; Builder calls are parsed here, for their lines."""
         if self.format == "document" and self.asked.number > 0:
             return f"{network}#{self.asked.number}"
+        if self.asked.zoo:
+            return network
         if self.format != "builder" or not self.asked.text:
             return network
         from layerscope.formats.builder_text import parse
 
         graph, self.lines = parse(self.asked.text, self.path or STEM)
-        return self.asked.zoo or graph
+        return graph
 
     def _numbers(self, report: Report) -> list[int]:
         """The line of each layer."""
-        if not self.asked.text:
+        if not self.asked.text and not self.lines:
             return []
         sources = [layer.node.source for layer in report.layers]
         names = [layer.name for layer in report.layers]
@@ -305,6 +314,14 @@ def _page(report: Report, names: tuple[str, ...]) -> PageData:
     return PageData("page", SCHEMA, __version__, [found], [], [None], [{}], {})
 
 
+@lru_cache(maxsize=8)
+def _calls(zoo: str) -> tuple[str, Mapping[str, int]]:
+    """The Builder calls of a zoo network, and the line of each node."""
+    from layerscope.export.builder import calls_of
+
+    return calls_of(load(zoo))
+
+
 def _written(report: Report, form: str) -> str:
     """A report in a notation, a form or a text target of `export`."""
     from importlib import import_module
@@ -326,6 +343,7 @@ def _written(report: Report, form: str) -> str:
     return text + (footer(report, form) if form in COMMENTS else "")
 
 
+@cache
 def _warm() -> list[tuple[str, str]]:
     """Read a text of each usual format, so that later ones are read without a pause."""
     for text in SAMPLES:

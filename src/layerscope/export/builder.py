@@ -54,21 +54,26 @@ class CallLine(Struct, frozen=True):
 
 def write(report: Report) -> str:
     """The calls of a network; raises if they would read back as another network."""
+    return calls_of(report.graph)[0]
+
+
+def calls_of(graph: Graph) -> tuple[str, Mapping[str, int]]:
+    """The calls of a network, and the line of each node; raises as `write` does."""
     from layerscope.formats.builder_text import parse
 
-    graph = report.graph
     _check(graph)
     text, again = "", graph
+    lines: Mapping[str, int] = {}
     for order in (_no_order, _child_order, _full_order):
         text = _text_of(graph, order(graph, again))
-        again = parse(text, graph.name)[0]
+        again, lines = parse(text, graph.name)
         if list(again.modules.items()) == list(graph.modules.items()):
             break
     for node, same in zip(graph.nodes, again.nodes, strict=True):
         for field in ("name", "op", "attributes", "scope", "ties"):
             if getattr(node, field) != getattr(same, field):
                 raise UsageError(_refusal(graph, f"{node.name} has {field} that no call gives"))
-    return text
+    return text, lines
 
 
 def _refusal(graph: Graph, why: str) -> str:
