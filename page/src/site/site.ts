@@ -140,7 +140,7 @@ export class Site {
     const text = file.size < 1 << 20 ? await readable(file) : null;
     this.zoo = "";
     this.bar.showZoo("");
-    this.bar.set({ input: "", batch: "", dtype: "" });
+    this.bar.set({ input: "", batch: "", dtype: "", phase: "" });
     this.file = text === null ? file : null;
     this.number = 0;
     this.editor.text = text ?? `# ${file.name}, ${file.size.toLocaleString("en")} bytes, is read where it lies.\n# Typing here begins another network.\n`;
@@ -197,20 +197,21 @@ export class Site {
       return this.refresh(0, wanted, zoo);
     }
     if (id !== this.asked) return;
-    if (answer.error !== undefined) return this.refuse(answer.error, zoo);
+    if (answer.error !== undefined) return this.refuse(answer.error, zoo, answer);
     if (zoo !== "") this.opened(zoo, answer.text ?? "");
     if (answer.page !== undefined) this.show(answer.page, answer, convention);
     void this.complete(id, request);
   }
 
   // Options may be wrong while the zoo network is there: the editor has its calls.
-  private async refuse(mark: Mark, zoo: string): Promise<void> {
+  private async refuse(mark: Mark, zoo: string, answer: Answer = {}): Promise<void> {
     const calls = zoo === "" ? undefined : (await this.client.ask({ what: "builder", zoo })).text;
     if (calls !== undefined) this.opened(zoo, calls);
-    this.complain(mark);
+    if (answer.format) this.bar.suit(answer.format);
+    this.complain(mark, answer.phase);
   }
 
-  // All conventions and charts, computed by the other worker while the page is used.
+  // All conventions, findings and charts, computed by the other worker while the page is used.
   private async complete(id: number, request: Request): Promise<void> {
     await new Promise((done) => setTimeout(done, 400));
     if (id !== this.asked) return;
@@ -219,7 +220,7 @@ export class Site {
     const report = answer?.page?.reports[0];
     if (id !== this.asked || this.store === null || answer?.page === undefined || report === undefined || report.kind === "refused") return;
     Object.assign(this.store.report.conventions, report.conventions);
-    Object.assign(this.store.report, { exports: report.exports });
+    Object.assign(this.store.report, { exports: report.exports, findings: report.findings });
     Object.assign(this.store.data, { charts: answer.page.charts, chart_themes: answer.page.chart_themes });
     this.store.refresh();
     document.documentElement.dataset["complete"] = String(id);
@@ -242,6 +243,7 @@ export class Site {
     this.starting.end();
     this.pane = panes(this.drawn, store);
     this.bar.follow(store, this.file !== null);
+    this.bar.suit(answer.format ?? "");
     document.title = `${store.report.network} · layerscope`;
     this.stale.hidden = true;
     this.wrong = 0;
@@ -268,7 +270,7 @@ export class Site {
     if (starts.length === 0) this.number = 0;
   }
 
-  private complain(mark: Mark): void {
+  private complain(mark: Mark, phase = ""): void {
     const item = this.layerAt(mark.line);
     this.wrong = mark.line;
     this.editor.mark([mark]);
@@ -281,7 +283,12 @@ export class Site {
       this.store?.reveal(item?.id ?? "");
       this.editor.show(mark.line);
     });
-    this.notice(kept, ...(link === null ? [where, mark.text] : [link, ` has the error, at line ${mark.line}.`]));
+    const other = phase === "" ? null : h("button", { class: "link", type: "button" }, `Read phase ${phase}`);
+    other?.addEventListener("click", () => {
+      this.bar.setPhase(phase === "test" ? "" : phase);
+      void this.refresh(0);
+    });
+    this.notice(kept, ...(link === null ? [where, mark.text] : [link, ` has the error, at line ${mark.line}.`]), ...(other === null ? [] : [". ", other, "."]));
     this.light(false);
     if (this.zoo !== "" || this.editor.text !== "") void this.address();
     document.documentElement.dataset["shown"] = String(this.asked);
@@ -352,11 +359,11 @@ export class Site {
   // -- addresses and files
 
   private current(): Address {
-    const { input = "", batch, dtype = "" } = this.bar.options();
+    const { input = "", batch, dtype = "", phase = "" } = this.bar.options();
     const node = this.store?.item(this.store.state.selection)?.full ?? "";
     const convention = this.store?.state.convention ?? EXACT;
     const text = this.zoo === "" && this.file === null ? this.editor.text : "";
-    return { zoo: this.zoo, text, network: this.number > 1 ? String(this.number) : "", input, batch: batch ? String(batch) : "", dtype, convention: convention === EXACT ? "" : convention, node };
+    return { zoo: this.zoo, text, network: this.number > 1 ? String(this.number) : "", input, batch: batch ? String(batch) : "", dtype, phase, convention: convention === EXACT ? "" : convention, node };
   }
 
   private async address(): Promise<void> {

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from layerscope.api.auditing import audit_document
 from layerscope.api.networks import analyze, load, recognised
+from layerscope.api.options import APPLIES_TO
 from layerscope.api.reporting import page_data
 from layerscope.conventions import CONVENTIONS, convention
 from layerscope.errors import FormatError, LayerscopeError, ShapeError, TextSpan, UsageError
@@ -41,6 +42,7 @@ Severity = Literal["error", "warning"]
 MOST_TEXT = 1 << 25  # bytes of a text, as of a document
 POSITION = re.compile(r"[^\s:]+:(?P<line>\d{1,9})(?::(?P<column>\d{1,9}))?: ")
 OPTIONS = re.compile(r" \(--[a-z][^()]*\)")
+OTHER_PHASE = re.compile(r"--phase (test|train)\b")
 STEM = "text"
 # Texts of the usual formats; reading one imports the modules that read it.
 SAMPLES = (
@@ -58,6 +60,7 @@ class LiveOptions(Struct, frozen=True, forbid_unknown_fields=True):
     input: str = ""
     batch: int | None = None
     dtype: str = ""
+    phase: str = ""  # of Caffe: test or train
 
     def given(self) -> dict[str, str | int]:
         """The options of `analyze` that are given."""
@@ -68,6 +71,8 @@ class LiveOptions(Struct, frozen=True, forbid_unknown_fields=True):
             found["batch"] = self.batch
         if self.dtype:
             found["dtype"] = self.dtype
+        if self.phase:
+            found["phase"] = self.phase
         return found
 
 
@@ -117,6 +122,7 @@ class LiveAnswer(Struct, frozen=True, omit_defaults=True):
     starts: list[int] = []  # lines of the networks of a document that has several
     marks: list[TextMark] = []
     text: str = ""
+    phase: str = ""  # with an error: the phase in which Caffe's network has what is missing
     names: list[tuple[str, str]] = []  # with what each is
 
 
@@ -131,7 +137,11 @@ def answer(request: str) -> str:
         try:
             return _json(session.answer())
         except LayerscopeError as error:
-            return _json(LiveAnswer(error=session.mark(error), format=session.format))
+            phase = OTHER_PHASE.search(str(error))
+            mark = session.mark(error)
+            return _json(
+                LiveAnswer(error=mark, format=session.format, phase=phase[1] if phase else "")
+            )
         except RecursionError:
             return _json(LiveAnswer(error=TextMark("error", "nested too deep to be read")))
 
@@ -192,6 +202,8 @@ class LiveSession:
 
     def _options(self) -> dict[str, str | int]:
         given = self.asked.options.given()
+        if self.format not in APPLIES_TO["phase"]:
+            given.pop("phase", None)  # of the text before, which was another
         shape = given.get("input")
         if isinstance(shape, str) and "=" in shape:
             pairs = (each.partition("=") for each in shape.split(","))
@@ -290,7 +302,8 @@ class LiveSession:
 
     def _named(self, text: str) -> str:
         """An error without the folder of the text and without options of the command line."""
-        return OPTIONS.sub("", text.replace(os.path.join(self.folder, ""), ""))
+        text = OTHER_PHASE.sub(r"phase \1", text.replace(os.path.join(self.folder, ""), ""))
+        return OPTIONS.sub("", text)
 
 
 def _finding_mark(finding: Finding, line: Sequence[str]) -> TextMark:
@@ -316,10 +329,13 @@ def _page(report: Report, names: tuple[str, ...]) -> PageData:
 
 @lru_cache(maxsize=8)
 def _calls(zoo: str) -> tuple[str, Mapping[str, int]]:
-    """The Builder calls of a zoo network, and the line of each node."""
+    """The Builder calls of a zoo network, and the line of each node.
+
+    Tests read those of the whole zoo back.
+    """
     from layerscope.export.builder import calls_of
 
-    return calls_of(load(zoo))
+    return calls_of(load(zoo), checked=False)
 
 
 def _written(report: Report, form: str) -> str:
