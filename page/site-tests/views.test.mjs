@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
-import { after, before, describe, it } from "node:test";
-import { open, paste, profile, serve } from "./helpers.mjs";
+import { describe, it } from "node:test";
+import { open, paste, profile, served } from "./helpers.mjs";
 
 const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 const WRONG = `name: "tiny"
@@ -14,18 +14,14 @@ layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" }
 `;
 
 describe("views", () => {
-  let server;
-  before(async () => {
-    server = await serve();
-  });
-  after(() => server?.stop());
+  const site = served({}, { fresh: true }); // each theme has a profile of its own
 
   for (const colorScheme of ["light", "dark"]) {
     it(`${colorScheme}: no sideways scroll, nothing serious for axe`, async () => {
       const found = [];
       const context = await profile({ colorScheme, bypassCSP: true });
       try {
-        const page = await open(context, `${server.url}#zoo=resnet18&node=layer1.0.conv1`);
+        const page = await open(context, `${site.url}#zoo=resnet18&node=layer1.0.conv1`);
         await page.addScriptTag({ path: AXE });
         for (const text of ["", WRONG.replace("kernel_size: 3", "kernel_size: 0")]) {
           if (text !== "") {
