@@ -158,6 +158,8 @@ describe("the editor", () => {
     const row = () => page.locator(".tr[aria-selected=true] .nm").innerText();
     await page.waitForSelector(".tr[aria-selected=true]");
     assert.match(await line(), /name="conv2"/);
+    const numbers = page.locator(".cm-chosen-line span", { hasText: /^[\d., ]+$/ });
+    assert.deepEqual(await numbers.allTextContents(), ["64", "3", "1"]); // without the commas between them
     await page.locator(".cm-line", { hasText: "maxpool = max_pool" }).click();
     await page.waitForFunction(() => document.querySelector(".tr[aria-selected=true] .nm")?.textContent === "maxpool");
     await page.waitForFunction(() => location.hash.includes("node=maxpool"));
