@@ -33,6 +33,8 @@ describe("views", () => {
             await page.waitForTimeout(300);
             const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
             if (wide > 0) found.push(`${width} px: ${wide} px too wide`);
+            const zoo = await page.getByLabel("network of the zoo").evaluate((control) => control.clientWidth);
+            if (zoo < 100) found.push(`${width} px: the name of the network has ${zoo} px`);
             const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
             const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
             found.push(...serious.map(({ id, nodes }) => `${width} px, ${id}: ${nodes[0].html.slice(0, 200)} ${nodes[0].any[0]?.message ?? ""}`));
