@@ -79,6 +79,7 @@ def test_a_zoo_network_with_its_calls_has_lines_and_its_own_sizes() -> None:
     found = ask(what="analyze", calls=True, **asked)
     assert found["text"] == ask(what="builder", zoo="vit_b_32")["text"]
     assert "text" not in ask(what="analyze", **asked)
+    assert "(1, 3, 256, 256)" in ask(what="builder", zoo="vit_b_32", options=options)["text"]
     expected = json.loads(data_text(page_data(["vit_b_32"], **options)))["reports"][0]
     assert found["page"]["reports"][0]["cells"] == expected["cells"]
     lines = found["text"].split("\n")

@@ -178,7 +178,7 @@ class LiveSession:
         if not self.format and self.path:
             found = recognised(self.path)
             self.format = found.format.name if found is not None and found.format else ""
-        if self.asked.what == "builder" and self.asked.zoo:
+        if self.asked.what == "builder" and self.asked.zoo and not self.asked.options.given():
             return LiveAnswer(text=_calls(self.asked.zoo)[0])
         report = analyze(self._network(network), **self._options())  # type: ignore[arg-type]
         if self.asked.what in ("write", "builder"):
