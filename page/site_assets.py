@@ -1,8 +1,8 @@
 """Put Pyodide, our sources and msgspec's wheel into the built site: the second half of `make site`.
 
 `python page/site_assets.py build/site` copies Pyodide from page/node_modules, downloads the wheels
-of page/wheels.txt by hash, zips both with src/layerscope, compiles that, and writes the service
-worker.
+of page/wheels.txt by hash, zips their modules with src/layerscope, compiles that, and writes the
+service worker.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 PAGE = Path(__file__).parent
 SOURCES = PAGE.parent / "src"
 PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
 PLATFORM = ("pyemscripten_2026_0_wasm32", "3.14", "cp314")
+COMPILED = "msgspec/_core.cpython-314-wasm32-emscripten.so"
 UNUSED = ("web", "sweeping", "dropins", "pytest_plugin.py")
 MOST_BYTES = 10_000_000  # of the whole site, compressed
 
@@ -32,7 +33,9 @@ def main(site: Path) -> None:
     (site / "site.html").rename(site / "index.html")
     copy_pyodide(site / "pyodide")
     with tempfile.TemporaryDirectory() as folder:
-        (site / "python.zip").write_bytes(python_zip(download(Path(folder))))
+        files = dict(our_sources()) | unpacked(download(Path(folder)))
+    (site / "msgspec.so").write_bytes(files.pop(COMPILED))
+    (site / "python.zip").write_bytes(python_zip(files))
     subprocess.run(["node", str(PAGE / "compile.mjs"), str(site)], check=True)
     licences = PAGE.parent / "build" / "site-licences.txt"
     shutil.copy(licences, site / "licences.txt")
@@ -64,12 +67,18 @@ def download(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.whl"))
 
 
-def python_zip(wheels: list[Path]) -> bytes:
-    """Our sources and the wheels in one archive, the same bytes for the same files."""
-    files: dict[str, bytes] = dict(our_sources())
+def unpacked(wheels: list[Path]) -> dict[str, bytes]:
+    """The modules of the wheels by path."""
+    files: dict[str, bytes] = {}
     for wheel in wheels:
         with zipfile.ZipFile(wheel) as archive:
-            files.update({name: archive.read(name) for name in archive.namelist()})
+            names = [name for name in archive.namelist() if name.endswith((".py", ".so"))]
+            files.update({name: archive.read(name) for name in names})
+    return files
+
+
+def python_zip(files: Mapping[str, bytes]) -> bytes:
+    """One archive of files, the same bytes for the same files."""
     built = io.BytesIO()
     with zipfile.ZipFile(built, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name in sorted(files):

@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { SITE, open, profile, serve, answered } from "../site-tests/helpers.mjs";
+import { SITE, answered, kept, open, profile, serve } from "../site-tests/helpers.mjs";
 
 const RUNS = 5;
 const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
@@ -16,6 +16,7 @@ try {
   const first = await open(context, server.url);
   await first.evaluate(() => navigator.serviceWorker.ready);
   await first.waitForFunction(() => caches.keys().then((names) => names.length > 0), undefined, { timeout: 60_000 });
+  await kept(first);
   await first.close();
   const starts = [];
   const chosen = [];

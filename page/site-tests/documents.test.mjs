@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, describe, it } from "node:test";
-import { answered, open, paste, printed, profile, python, serve, SHARED, totals, type } from "./helpers.mjs";
+import { describe, it } from "node:test";
+import { answered, open, paste, printed, python, served, SHARED, totals, type } from "./helpers.mjs";
 
 const DOCUMENT = join(SHARED, "seeds", "001_4dd067a824e99dc7.txt");
 const TABLE = `| layer | type | kernel | output shape | params |
@@ -24,18 +24,10 @@ print(json.dumps([[each.line, each.kind] for each in audit(sys.argv[1]).findings
 const underlined = (page) => page.locator(".cm-lintRange-warning").allTextContents();
 
 describe("prints and documents", () => {
-  let server, context;
-  before(async () => {
-    server = await serve();
-    context = await profile();
-  });
-  after(async () => {
-    await context?.close();
-    server?.stop();
-  });
+  const site = served();
 
   it("reads a whole printed resnet18", async () => {
-    const page = await open(context, `${server.url}#zoo=lenet5`);
+    const page = await open(site.context, `${site.url}#zoo=lenet5`);
     const module = python("-m", "layerscope", "show", "resnet18", "--as", "module", "--no-stamp");
     assert.match(module, /^ResNet\(\n  \(conv1\): Conv2d\(3, 64, /);
     await paste(page, module);
@@ -45,7 +37,7 @@ describe("prints and documents", () => {
   });
 
   it("marks a wrong cell of a table", async () => {
-    const page = await open(context, `${server.url}#zoo=lenet5`);
+    const page = await open(site.context, `${site.url}#zoo=lenet5`);
     await type(page, TABLE);
     assert.match(await page.locator(".cm-problem.warning").innerText(), /4:34.*conv1, params.*156/s);
     assert.deepEqual(await underlined(page), ["157"]);
@@ -58,7 +50,7 @@ describe("prints and documents", () => {
     const text = readFileSync(DOCUMENT, "utf8");
     const findings = JSON.parse(python("-c", AUDITED, DOCUMENT));
     assert.ok(findings.every(([, kind]) => kind === "layout"));
-    const page = await open(context, `${server.url}#zoo=lenet5`);
+    const page = await open(site.context, `${site.url}#zoo=lenet5`);
     await paste(page, text);
     assert.equal(await page.locator(".edit .status").innerText().then((status) => Number(/\d+/.exec(status)[0])), findings.length);
     const rows = text.split("\n");

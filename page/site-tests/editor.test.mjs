@@ -1,8 +1,8 @@
 // The editor of the static site: live analysis, errors, selection, completion, links.
 
 import assert from "node:assert/strict";
-import { after, before, describe, it } from "node:test";
-import { answered, completed, count, open, paste, printed, profile, serve, totals, type } from "./helpers.mjs";
+import { describe, it } from "node:test";
+import { answered, completed, count, open, paste, printed, profile, served, totals, type } from "./helpers.mjs";
 
 const NET = `name: "tiny"
 input: "data"
@@ -16,6 +16,8 @@ layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" }
 
 // A new layer after the last one, with a bottom that nothing writes.
 const ADDED = 'layer { name: "added" type: "ReLU" bottom: "nothing" top: "added" }\n';
+// Its data is there in the train phase only.
+const TRAINED = NET.replace('input: "data"\ninput_shape { dim: 1 dim: 3 dim: 32 dim: 32 }', 'layer { name: "data" type: "Input" top: "data" include { phase: TRAIN } input_param { shape { dim: 1 dim: 3 dim: 32 dim: 32 } } }');
 // Addresses that a stranger may send, and what the site says.
 const HOSTILE = [
   ["text=!!!", /The text of this link cannot be read/],
@@ -29,20 +31,12 @@ const HOSTILE = [
 const BADGE = ".gx rect[style*='--error']";
 
 describe("the editor", () => {
-  let server, context;
-  before(async () => {
-    server = await serve();
-    context = await profile();
-  });
-  after(async () => {
-    await context?.close();
-    server?.stop();
-  });
+  const site = served();
 
   it("shows a zoo network with the figures of the command line, and recounts", async () => {
     const options = ["resnet18", "--batch", "4", "--dtype", "fp16", "--input", "3x192x192"];
     const [own, exact, thop] = printed(["resnet18"], options, [...options, "--like", "thop"]);
-    const page = await open(context, `${server.url}#zoo=resnet18`);
+    const page = await open(site.context, `${site.url}#zoo=resnet18`);
     assert.equal((await totals(page)).params, own.params);
     assert.equal(await page.getByLabel("input shape").getAttribute("placeholder"), "3×224×224");
     await answered(page, () => page.getByLabel("batch size").fill("4").then(() => page.keyboard.press("Enter")));
@@ -60,7 +54,7 @@ describe("the editor", () => {
   });
 
   it("follows a text as it is typed; an error is at its line, keeps the graph, and goes", async () => {
-    const page = await open(context, server.url);
+    const page = await open(site.context, site.url);
     await type(page, NET);
     assert.equal((await totals(page)).params, "448");
     await type(page, NET.replace("num_output: 16", "num_output: 32"));
@@ -89,7 +83,7 @@ describe("the editor", () => {
   });
 
   it("gives the badge to no layer for an error in a new one; moves it with its layer", async () => {
-    const page = await open(context, server.url);
+    const page = await open(site.context, site.url);
     await paste(page, NET);
     await page.keyboard.press("Control+End");
     await answered(page, () => page.keyboard.insertText(ADDED));
@@ -113,7 +107,7 @@ describe("the editor", () => {
   });
 
   it("scrolls to the first error of a link; an empty text has three examples", async () => {
-    const page = await open(context, server.url);
+    const page = await open(site.context, site.url);
     const filler = Array.from({ length: 200 }, (_, at) => `layer { name: "r${at}" type: "ReLU" bottom: "conv1" top: "conv1" }\n`).join("");
     await paste(page, NET + filler);
     await page.waitForFunction(() => location.hash.includes("text="));
@@ -123,7 +117,7 @@ describe("the editor", () => {
     await page.waitForFunction((last) => location.href !== last, before);
     const link = page.url();
     await page.done();
-    const other = await open(context, link, { ready: ".stale:not([hidden])" });
+    const other = await open(site.context, link, { ready: ".stale:not([hidden])" });
     await other.waitForSelector(".cm-problem.error", { state: "visible" });
     assert.ok(await other.locator(".cm-problem.error").evaluate((box) => box.getBoundingClientRect().bottom < innerHeight));
     await paste(other, " ");
@@ -133,12 +127,39 @@ describe("the editor", () => {
     await other.done();
   });
 
+  it("reads a prototxt in the phase that has its data, which a link keeps", async () => {
+    const page = await open(site.context, `${site.url}#zoo=lenet5`);
+    const phase = page.getByLabel("phase");
+    assert.equal(await phase.isVisible(), false);
+    await paste(page, TRAINED);
+    assert.match(await page.locator(".stale").innerText(), /in phase test; data does in phase train/);
+    await answered(page, () => page.getByRole("button", { name: "Read phase train" }).click());
+    assert.equal((await totals(page)).params, "448");
+    assert.equal(await phase.inputValue(), "train");
+    await page.waitForFunction(() => location.hash.includes("phase=train"));
+    const link = page.url();
+    await answered(page, () => phase.selectOption("test"));
+    assert.equal(await page.locator(".stale").isVisible(), true);
+    await answered(page, () => phase.selectOption("train"));
+    await type(page, 'x = input("x", (1, 3, 8, 8))\ny = conv(x, 4, 3, name="c")');
+    assert.equal((await totals(page)).params, "112");
+    assert.equal(await phase.isVisible(), false);
+    await page.waitForFunction(() => !location.hash.includes("phase="));
+    await page.done();
+    const other = await open(site.context, link);
+    assert.equal((await totals(other)).params, "448");
+    assert.equal(await other.getByLabel("phase").inputValue(), "train");
+    await other.done();
+  });
+
   it("selects line, box and row together", async () => {
-    const page = await open(context, `${server.url}#zoo=resnet18&node=layer1.0.conv2`);
+    const page = await open(site.context, `${site.url}#zoo=resnet18&node=layer1.0.conv2`);
     const line = () => page.locator(".cm-chosen-line").textContent();
     const row = () => page.locator(".tr[aria-selected=true] .nm").innerText();
     await page.waitForSelector(".tr[aria-selected=true]");
     assert.match(await line(), /name="conv2"/);
+    const numbers = page.locator(".cm-chosen-line span", { hasText: /^[\d., ]+$/ });
+    assert.deepEqual(await numbers.allTextContents(), ["64", "3", "1"]); // without the commas between them
     await page.locator(".cm-line", { hasText: "maxpool = max_pool" }).click();
     await page.waitForFunction(() => document.querySelector(".tr[aria-selected=true] .nm")?.textContent === "maxpool");
     await page.waitForFunction(() => location.hash.includes("node=maxpool"));
@@ -155,7 +176,7 @@ describe("the editor", () => {
   });
 
   it("completes types, fields and calls", async () => {
-    const page = await open(context, server.url);
+    const page = await open(site.context, site.url);
     await page.waitForFunction(() => document.querySelectorAll("[aria-label='network of the zoo'] option").length > 90);
     await page.waitForTimeout(500);
     const complete = async (before, typed, wanted) => {
@@ -179,7 +200,7 @@ describe("the editor", () => {
   });
 
   it("opens a share link in a fresh profile, and keeps hostile text inert", async () => {
-    const page = await open(context, server.url);
+    const page = await open(site.context, site.url);
     const hostile = NET.replaceAll("conv1", "<img src=x onerror=alert(1)>").replace("tiny", "</script><script>alert(1)</script>");
     await type(page, hostile);
     await answered(page, () => page.getByLabel("batch size").fill("2").then(() => page.keyboard.press("Enter")));
@@ -193,11 +214,11 @@ describe("the editor", () => {
       assert.deepEqual(await totals(other), shown);
       assert.equal(await other.locator("img").count(), 0);
       await other.done();
-      const code = await open(fresh, `${server.url}#zoo=lenet5`);
+      const code = await open(fresh, `${site.url}#zoo=lenet5`);
       await type(code, 'data = input("data", (1, 3, 8, 8))\nx = __import__("os").system("id")');
       assert.match(await code.locator(".cm-problem.error").innerText(), /found '\.'/);
       await code.done();
-      const sent = await open(fresh, `${server.url}#text=!!!`, { ready: ".stale:not([hidden])" });
+      const sent = await open(fresh, `${site.url}#text=!!!`, { ready: ".stale:not([hidden])" });
       for (const [hash, said] of HOSTILE) {
         await sent.evaluate((next) => (location.hash = next), hash);
         await sent.waitForFunction((text) => new RegExp(text).test(document.querySelector(".stale:not([hidden])")?.innerText ?? ""), said.source, { timeout: 20_000 });

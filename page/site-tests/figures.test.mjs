@@ -1,8 +1,8 @@
 // Ten networks on the static site: batch, dtype and convention give the figures of the command line.
 
 import assert from "node:assert/strict";
-import { after, before, describe, it } from "node:test";
-import { answered, completed, count, open, printed, profile, serve, totals } from "./helpers.mjs";
+import { before, describe, it } from "node:test";
+import { answered, completed, count, open, printed, served, totals } from "./helpers.mjs";
 
 // Each with another convention.
 const NETWORKS = {
@@ -13,18 +13,13 @@ const BATCH = "4";
 const DTYPE = "fp16";
 
 describe("figures", () => {
-  let server, context, wanted;
-  before(async () => {
+  const site = served({ viewport: { width: 2000, height: 1000 } });
+  let wanted;
+  before(() => {
     wanted = printed(...Object.entries(NETWORKS).flatMap(([name, convention]) => {
       const options = ["--batch", BATCH, "--dtype", DTYPE];
       return [[name], [name, "--batch", BATCH], [name, ...options], [name, ...options, "--like", convention]];
     }));
-    server = await serve();
-    context = await profile({ viewport: { width: 2000, height: 1000 } });
-  });
-  after(async () => {
-    await context?.close();
-    server?.stop();
   });
 
   // The figures of the page that the command line prints too.
@@ -36,7 +31,7 @@ describe("figures", () => {
   };
 
   it("of ten networks are those of the command line, in each state", async (t) => {
-    const page = await open(context, `${server.url}#zoo=lenet5`);
+    const page = await open(site.context, `${site.url}#zoo=lenet5`);
     await page.waitForFunction(() => document.querySelectorAll("[aria-label='network of the zoo'] option").length > 90);
     let compared = 0;
     for (const [at, [name, convention]] of Object.entries(NETWORKS).entries()) {

@@ -5,18 +5,15 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { answered, drop, open, printed, profile, python, serve, totals } from "./helpers.mjs";
+import { answered, drop, open, printed, python, served, totals } from "./helpers.mjs";
 
 describe("files", () => {
-  let server, context, folder;
-  before(async () => {
-    server = await serve();
-    context = await profile();
+  const site = served();
+  let folder;
+  before(() => {
     folder = mkdtempSync(join(tmpdir(), "layerscope-files-"));
   });
-  after(async () => {
-    await context?.close();
-    server?.stop();
+  after(() => {
     rmSync(folder, { recursive: true, force: true });
   });
 
@@ -24,11 +21,11 @@ describe("files", () => {
     const path = join(folder, "large.onnx");
     python("-c", LARGE, path);
     assert.ok(statSync(path).size >= 100_000_000);
-    const page = await open(context, `${server.url}#zoo=lenet5`);
+    const page = await open(site.context, `${site.url}#zoo=lenet5`);
     await page.evaluate(() => navigator.serviceWorker.ready);
     await page.waitForFunction(() => caches.keys().then((names) => names.length > 0), undefined, { timeout: 60_000 });
-    server.stop();
-    await context.setOffline(true);
+    site.stop();
+    await site.context.setOffline(true);
     try {
       const began = performance.now();
       await answered(page, () => drop(page, path), 60_000);
@@ -36,13 +33,13 @@ describe("files", () => {
       assert.equal((await totals(page)).params, printed([path])[0].params);
       assert.equal(new URL(page.url()).hash, "");
       assert.equal(await page.getByRole("button", { name: "Share link" }).isDisabled(), true);
-      await page.goto(`${server.url}#zoo=alexnet`);
+      await page.goto(`${site.url}#zoo=alexnet`);
       await page.reload();
       await page.waitForSelector(".tfoot .tr", { timeout: 60_000 });
       assert.equal((await totals(page)).params, printed(["alexnet"])[0].params);
     } finally {
-      await context.setOffline(false);
-      server = await serve();
+      await site.context.setOffline(false);
+      await site.serve();
     }
     await page.close(); // its requests failed, as they should
   });
@@ -50,7 +47,7 @@ describe("files", () => {
   it("of text become the text; those that cannot be read are refused by name", async () => {
     const text = join(folder, "net.prototxt");
     writeFileSync(text, 'name: "tiny"\ninput: "data"\ninput_shape { dim: 1 dim: 3 dim: 8 dim: 8 }\nlayer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" inner_product_param { num_output: 10 } }\n');
-    const page = await open(context, `${server.url}#zoo=lenet5`);
+    const page = await open(site.context, `${site.url}#zoo=lenet5`);
     await answered(page, () => drop(page, text));
     assert.equal((await totals(page)).params, "1,930");
     assert.match(await page.locator(".cm-content").innerText(), /InnerProduct/);
@@ -63,7 +60,7 @@ describe("files", () => {
   });
 
   it("are downloaded in every notation", async () => {
-    const page = await open(context, `${server.url}#zoo=lenet5`);
+    const page = await open(site.context, `${site.url}#zoo=lenet5`);
     await page.getByRole("button", { name: "Download" }).click();
     await page.waitForFunction(() => document.querySelectorAll(".menu.tall [role=menuitem]").length > 30);
     const [download] = await Promise.all([page.waitForEvent("download", { timeout: 60_000 }), page.getByRole("menuitem", { name: "netscope", exact: true }).click()]);

@@ -5,6 +5,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { after, before } from "node:test";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
@@ -68,6 +69,34 @@ export async function profile(options = {}) {
     rmSync(folder, { recursive: true, force: true });
   };
   return context;
+}
+
+/** The site and a profile for the tests of a suite; `fresh`: without an earlier visit, which keeps the memory of Python. */
+export function served(options = {}, { fresh = false } = {}) {
+  let server = null;
+  const site = {
+    context: null,
+    get url() {
+      return server.url;
+    },
+    serve: async () => {
+      server = await serve();
+    },
+    stop: () => server?.stop(),
+  };
+  before(async () => {
+    await site.serve();
+    site.context = await profile(options);
+    if (fresh) return;
+    const page = await open(site.context, `${site.url}#zoo=lenet5`);
+    await kept(page);
+    await page.done();
+  });
+  after(async () => {
+    await site.context?.close();
+    site.stop();
+  });
+  return site;
 }
 
 /** Opens the site and waits for the first table; console errors and foreign requests fail the test. */
@@ -154,6 +183,11 @@ export async function drop(page, path) {
 /** Waits until both workers have answered: all conventions are there. */
 export async function completed(page) {
   await page.waitForFunction(() => document.documentElement.dataset.complete === document.documentElement.dataset.shown, undefined, { timeout: READY });
+}
+
+/** Waits until the memory of Python is kept for the next visit. */
+export async function kept(page) {
+  await page.waitForFunction(() => document.documentElement.dataset.kept, undefined, { timeout: 2 * READY });
 }
 
 /** Chooses a convention from the menu. */

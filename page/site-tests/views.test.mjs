@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
-import { after, before, describe, it } from "node:test";
-import { open, paste, profile, serve } from "./helpers.mjs";
+import { describe, it } from "node:test";
+import { open, paste, profile, served } from "./helpers.mjs";
 
 const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 const WRONG = `name: "tiny"
@@ -14,18 +14,14 @@ layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" }
 `;
 
 describe("views", () => {
-  let server;
-  before(async () => {
-    server = await serve();
-  });
-  after(() => server?.stop());
+  const site = served({}, { fresh: true }); // each theme has a profile of its own
 
   for (const colorScheme of ["light", "dark"]) {
     it(`${colorScheme}: no sideways scroll, nothing serious for axe`, async () => {
       const found = [];
       const context = await profile({ colorScheme, bypassCSP: true });
       try {
-        const page = await open(context, `${server.url}#zoo=resnet18&node=layer1.0.conv1`);
+        const page = await open(context, `${site.url}#zoo=resnet18&node=layer1.0.conv1`);
         await page.addScriptTag({ path: AXE });
         for (const text of ["", WRONG.replace("kernel_size: 3", "kernel_size: 0")]) {
           if (text !== "") {
@@ -37,6 +33,8 @@ describe("views", () => {
             await page.waitForTimeout(300);
             const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
             if (wide > 0) found.push(`${width} px: ${wide} px too wide`);
+            const zoo = await page.getByLabel("network of the zoo").evaluate((control) => control.clientWidth);
+            if (zoo < 100) found.push(`${width} px: the name of the network has ${zoo} px`);
             const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
             const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
             found.push(...serious.map(({ id, nodes }) => `${width} px, ${id}: ${nodes[0].html.slice(0, 200)} ${nodes[0].any[0]?.message ?? ""}`));

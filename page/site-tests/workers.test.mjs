@@ -1,8 +1,8 @@
 // An analysis that takes long while a text is typed: its worker is ended, another answers, the page goes on.
 
 import assert from "node:assert/strict";
-import { after, before, describe, it } from "node:test";
-import { completed, open, pasted, profile, serve, totals } from "./helpers.mjs";
+import { describe, it } from "node:test";
+import { completed, open, pasted, served, totals } from "./helpers.mjs";
 
 const LAYERS = 20_000;
 const LONG = `x = input("data", (1, 8, 32, 32))\n${"x = conv(x, 8, 3, padding=1)\n".repeat(LAYERS)}`;
@@ -10,18 +10,10 @@ const SHORT = 'x = input("data", (1, 8, 32, 32))\nx = conv(x, 8, 3, padding=1, n
 const FROZEN = 1000; // ms
 
 describe("a long analysis", () => {
-  let server, context;
-  before(async () => {
-    server = await serve();
-    context = await profile();
-  });
-  after(async () => {
-    await context?.close();
-    server?.stop();
-  });
+  const site = served();
 
   it("ends with its worker when the text changes, and never freezes the page", async (t) => {
-    const page = await open(context, `${server.url}#zoo=lenet5`);
+    const page = await open(site.context, `${site.url}#zoo=lenet5`);
     const ended = [];
     for (const worker of page.workers()) worker.on("close", () => ended.push(worker.url()));
     page.on("worker", (worker) => worker.on("close", () => ended.push(worker.url())));

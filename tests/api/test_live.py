@@ -28,6 +28,13 @@ TABLE = """| layer | type | kernel | output shape | params |
 | fc | fully connected | | 10 | 81,930 |
 """
 
+TRAINED = """name: "trained"
+layer { name: "data" type: "Input" top: "data" include { phase: TRAIN }
+  input_param { shape { dim: 1 dim: 3 dim: 8 dim: 8 } } }
+layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1"
+  convolution_param { num_output: 4 kernel_size: 3 } }
+"""
+
 
 def ask(**request: object) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(answer(json.dumps(request)))
@@ -67,12 +74,19 @@ def test_layers_have_the_lines_of_the_text() -> None:
 
 
 def test_a_zoo_network_with_its_calls_has_lines_and_its_own_sizes() -> None:
-    calls = ask(what="builder", zoo="vit_b_32")["text"]
     options: dict[str, Any] = {"input": "3x256x256"}
-    found = ask(what="analyze", zoo="vit_b_32", text=calls, options=options, conventions=["exact"])
+    asked: dict[str, Any] = {"zoo": "vit_b_32", "options": options, "conventions": ["exact"]}
+    found = ask(what="analyze", calls=True, **asked)
+    assert found["text"] == ask(what="builder", zoo="vit_b_32")["text"]
+    assert "text" not in ask(what="analyze", **asked)
+    assert "(1, 3, 256, 256)" in ask(what="builder", zoo="vit_b_32", options=options)["text"]
     expected = json.loads(data_text(page_data(["vit_b_32"], **options)))["reports"][0]
     assert found["page"]["reports"][0]["cells"] == expected["cells"]
-    assert all(found["lines"])
+    lines = found["text"].split("\n")
+    names = [layer["name"].rpartition(".")[2] for layer in expected["layers"]]
+    assert len(names) > 50
+    for name, line in zip(names, found["lines"], strict=True):
+        assert f'"{name}"' in lines[line - 1]
 
 
 @pytest.mark.parametrize(
@@ -184,3 +198,17 @@ def test_files(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_any_request_is_answered(request_text: str) -> None:
     assert json.loads(answer(request_text))["error"]["text"]
+
+
+def test_a_network_of_caffe_is_read_in_the_phase_that_has_its_data() -> None:
+    text = TRAINED
+    found = ask(what="analyze", text=text, conventions=["exact"])
+    assert found["phase"] == "train"
+    assert "in phase test; data does in phase train" in found["error"]["text"]
+    asked: dict[str, Any] = {"options": {"phase": "train"}, "conventions": ["exact"]}
+    read = ask(what="analyze", text=text, **asked)["page"]["reports"][0]
+    assert [layer["name"] for layer in read["layers"]] == ["conv1"]
+    refused = ask(what="analyze", text=text, options={"phase": "<b>"})["error"]["text"]
+    assert refused == "phase '<b>', expected test or train"
+    # a text of another format follows in the same editor
+    assert "error" not in ask(what="analyze", zoo="lenet5", **asked)

@@ -7,11 +7,13 @@ export interface Address {
   input: string;
   batch: string;
   dtype: string;
+  /** Of Caffe: test or train. */
+  phase: string;
   convention: string;
   node: string;
 }
 
-const BLANK: Address = { zoo: "", text: "", network: "", input: "", batch: "", dtype: "", convention: "", node: "" };
+const BLANK: Address = { zoo: "", text: "", network: "", input: "", batch: "", dtype: "", phase: "", convention: "", node: "" };
 const MOST_TEXT = 1 << 21;
 const MOST_ADDRESS = 1 << 20;
 

@@ -10,6 +10,8 @@ import { chooseTheme } from "../theme";
 import type { Answer, Options } from "./protocol";
 
 const DTYPES = ["", "fp32", "fp16", "bf16", "fp8", "int8", "int4"];
+const PHASES = ["test", "train"];
+const CAFFE = ["caffe", "caffemodel"];
 const SUFFIXES: Record<string, string> = { json: "json", markdown: "md", latex: "tex", html: "html", text: "txt", dot: "dot", svg: "svg", zigzag: "yaml", timeloop: "yaml", builder: "builder", scalesim: "csv", "scalesim.gemm": "csv", "model-explorer": "json" };
 const OWN = "own";
 const DOWN = "M8 2v8M4.5 7 8 10.5 11.5 7M2.5 13.5h11";
@@ -30,6 +32,8 @@ export class Bar {
   private readonly input = h("input", { "aria-label": "input shape", placeholder: OWN, spellcheck: "false", autocomplete: "off" });
   private readonly batch = h("input", { "aria-label": "batch size", class: "number", placeholder: OWN, inputmode: "numeric", autocomplete: "off" });
   private readonly dtype = h("select", { "aria-label": "dtype" }, ...DTYPES.map((name) => h("option", { value: name }, name === "" ? OWN : name)));
+  private readonly phase = h("select", { "aria-label": "phase" }, ...PHASES.map((name) => h("option", { value: name === "test" ? "" : name }, name)));
+  private readonly phaseField = h("label", { class: "field", hidden: true }, h("span", {}, "phase"), this.phase);
   private readonly convention = h("div", {});
   private readonly share = h("button", { class: "ctl", type: "button" }, "Share link");
   private forms: [string, string][] = [];
@@ -56,25 +60,36 @@ export class Bar {
     });
     this.zoo.addEventListener("change", () => {
       if (this.zoo.value === "") return;
-      this.set({ input: "", batch: "", dtype: this.dtype.value });
+      this.set({ input: "", batch: "", dtype: this.dtype.value, phase: "" });
       events.zoo(this.zoo.value);
     });
-    for (const control of [this.input, this.batch, this.dtype]) control.addEventListener("change", () => events.options());
+    for (const control of [this.input, this.batch, this.dtype, this.phase]) control.addEventListener("change", () => events.options());
     host.replaceChildren(
-      h("div", { class: "brand" }, logo(), h("span", {}, "layerscope")), field("zoo", this.zoo, "field zoo"), field("input", this.input), field("batch", this.batch), field("dtype", this.dtype),
+      h("div", { class: "brand" }, logo(), h("span", {}, "layerscope")), field("zoo", this.zoo, "field zoo"), field("input", this.input), field("batch", this.batch), field("dtype", this.dtype), this.phaseField,
       h("div", { class: "grow" }), this.convention, open, file, save.element, this.share, theme);
   }
 
   options(): Options {
     const batch = this.batch.value.trim();
-    return { input: this.input.value.trim().replaceAll("×", "x"), batch: /^\d{1,18}$/.test(batch) ? Number(batch) : null, dtype: this.dtype.value };
+    return { input: this.input.value.trim().replaceAll("×", "x"), batch: /^\d{1,18}$/.test(batch) ? Number(batch) : null, dtype: this.dtype.value, phase: this.phase.value };
   }
 
-  set(values: { input: string; batch: string; dtype: string }): void {
+  set(values: { input: string; batch: string; dtype: string; phase: string }): void {
     this.input.value = values.input;
     this.batch.value = values.batch;
-    if (![...this.dtype.options].some((one) => one.value === values.dtype)) this.dtype.append(h("option", { value: values.dtype }, values.dtype)); // is refused by name
-    this.dtype.value = values.dtype;
+    choose(this.dtype, values.dtype);
+    this.setPhase(values.phase === "test" ? "" : values.phase);
+  }
+
+  setPhase(phase: string): void {
+    choose(this.phase, phase);
+    if (phase !== "") this.phaseField.hidden = false;
+  }
+
+  /** Shows what applies to a format: networks of Caffe have phases. */
+  suit(format: string): void {
+    this.phaseField.hidden = !CAFFE.includes(format);
+    if (this.phaseField.hidden) this.phase.value = "";
   }
 
   fill(what: "zoo" | "notations", names: [string, string][]): void {
@@ -116,4 +131,10 @@ export class Bar {
       }),
     }))];
   }
+}
+
+// A value that is no option becomes one, and is refused by name.
+function choose(control: HTMLSelectElement, value: string): void {
+  if (![...control.options].some((one) => one.value === value)) control.append(h("option", { value }, value));
+  control.value = value;
 }

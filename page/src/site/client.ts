@@ -30,9 +30,13 @@ class PythonWorker {
 
   constructor(private readonly late: (worker: PythonWorker) => void) {
     this.ready = new Promise((resolve, reject) => {
-      this.worker.addEventListener("message", (event: MessageEvent<{ ready?: true; failed?: string; id?: number; answer?: string }>) => {
-        const { ready, failed, id, answer } = event.data;
-        if (ready) resolve();
+      this.worker.addEventListener("message", (event: MessageEvent<{ ready?: true; restored?: boolean; kept?: boolean; failed?: string; id?: number; answer?: string }>) => {
+        const { ready, restored, kept, failed, id, answer } = event.data;
+        if (ready) {
+          document.documentElement.dataset["python"] ??= restored ? "restored" : "started";
+          resolve();
+        }
+        if (kept) document.documentElement.dataset["kept"] = "yes";
         if (failed !== undefined) reject(new Error(failed));
         if (id === undefined || answer === undefined) return;
         const found = this.waiting.get(id);
@@ -58,13 +62,14 @@ class PythonWorker {
     return this.waiting.values().next().value?.what ?? null;
   }
 
-  async ask(request: Request, limit: number, file?: File): Promise<Answer> {
+  /** `keep`: its memory for the next visit, if none is kept. */
+  async ask(request: Request, limit: number, file?: File, keep?: true): Promise<Answer> {
     await this.ready;
     const id = ++this.count;
     return new Promise((resolve, reject) => {
       this.waiting.set(id, { what: request.what, limit, resolve, reject });
       if (this.waiting.size === 1) this.begin();
-      this.worker.postMessage(file === undefined ? { id, request } : { id, request, file });
+      this.worker.postMessage({ id, request, ...(file && { file }), ...(keep && { keep }) });
     });
   }
 
@@ -99,7 +104,7 @@ export class Client {
   prepare(): void {
     if (this.spare !== null) return;
     this.spare = this.started();
-    void this.spare.ask({ what: "warm" }, 0).catch(() => undefined);
+    void this.spare.ask({ what: "warm" }, 0, undefined, true).catch(() => undefined);
   }
 
   /** Asks the first worker, and ends it if the answer takes longer than a limit in ms. */

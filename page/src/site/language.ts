@@ -12,7 +12,7 @@ export const colours = [
       if (stream.eatSpace()) return null;
       if (stream.match(/^#.*/)) return "comment";
       if (stream.match(/^"(?:[^"\\]|\\.)*"?/) || stream.match(/^'(?:[^'\\]|\\.)*'?/)) return "string";
-      if (stream.match(/^[+-]?\d[\d.,]*(?:e[+-]?\d+)?/i)) return "number";
+      if (stream.match(/^[+-]?\d(?:[\d.]|,(?=\d))*(?:e[+-]?\d+)?/i)) return "number";
       if (stream.match(/^(?:with|True|False|None|true|false)\b/)) return "keyword";
       if (stream.match(/^[A-Za-z_][\w.]*/)) return "variableName";
       stream.next();

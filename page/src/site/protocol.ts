@@ -6,6 +6,8 @@ export interface Options {
   input?: string;
   batch?: number | null;
   dtype?: string;
+  /** Of Caffe. */
+  phase?: string;
 }
 
 export interface Request {
@@ -17,6 +19,8 @@ export interface Request {
   number?: number;
   options?: Options;
   form?: string;
+  /** The answer has the Builder calls of a zoo network, and their lines. */
+  calls?: boolean;
   conventions?: string[];
 }
 
@@ -39,5 +43,7 @@ export interface Answer {
   starts?: number[];
   marks?: Mark[];
   text?: string;
+  /** With an error: the phase in which Caffe's network has what is missing. */
+  phase?: string;
   names?: [string, string][];
 }

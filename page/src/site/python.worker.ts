@@ -1,20 +1,18 @@
 // Python in a worker: loads Pyodide and our sources from the site, then answers requests. A dropped
 // file is mounted, so that readers seek in it and it is not copied.
 
-interface Pyodide {
-  FS: {
-    mkdirTree(path: string): void;
-    mount(type: unknown, options: { files: File[] }, path: string): void;
-    unmount(path: string): void;
-    filesystems: { WORKERFS: unknown };
-  };
-  unpackArchive(data: ArrayBuffer, format: string, options: { extractDir: string }): void;
-  runPython(code: string): unknown;
-  globals: { get(name: string): (request: string) => string };
+import { dropSnapshots, snapshotName, storedSnapshot, storeSnapshot } from "./snapshots";
+import { snapshotOf, startPython, type Python } from "./start.mjs";
+
+interface Started {
+  python: Python;
+  restored: boolean;
+  /** Under which its memory is stored; null where nothing can be. */
+  name: string | null;
 }
 
 const ROOT = new URL("../", self.location.href);
-const LIBRARY = "/lib/layerscope-site";
+const INDEX = new URL("pyodide/", ROOT).href;
 const DROPPED = "/dropped";
 
 async function bytes(name: string): Promise<ArrayBuffer> {
@@ -23,26 +21,37 @@ async function bytes(name: string): Promise<ArrayBuffer> {
   return response.arrayBuffer();
 }
 
-async function start(): Promise<Pyodide> {
-  const index = new URL("pyodide/", ROOT).href;
-  const loading = import(/* @vite-ignore */ `${index}pyodide.mjs`) as Promise<{ loadPyodide(options: object): Promise<Pyodide> }>;
-  const sources = bytes("python.zip");
-  const { loadPyodide } = await loading;
-  const python = await loadPyodide({ indexURL: index, checkAPIVersion: false });
-  python.FS.mkdirTree(LIBRARY);
-  python.unpackArchive(await sources, "zip", { extractDir: LIBRARY });
-  python.runPython(`import sys; sys.path.insert(0, "${LIBRARY}"); from layerscope.api.live import answer`);
-  return python;
+async function start(): Promise<Started> {
+  const [sources, compiled] = await Promise.all([bytes("python.zip"), bytes("msgspec.so")]);
+  const files = { index: INDEX, sources, compiled };
+  const name = await snapshotName(sources, compiled);
+  const snapshot = name === null ? null : await storedSnapshot(name).catch(() => null);
+  if (snapshot !== null) {
+    try {
+      return { python: await startPython({ ...files, snapshot }), restored: true, name };
+    } catch {
+      await dropSnapshots(); // of another version of Pyodide
+    }
+  }
+  return { python: await startPython(files), restored: false, name };
 }
 
 const ready = start();
-ready.then(() => self.postMessage({ ready: true }), (error: unknown) => self.postMessage({ failed: String(error) }));
+ready.then(({ restored }) => self.postMessage({ ready: true, restored }), (error: unknown) => self.postMessage({ failed: String(error) }));
+
+// The next visit starts from this memory.
+async function keep({ python, restored, name }: Started): Promise<boolean> {
+  if (restored || name === null) return restored;
+  return storeSnapshot(name, snapshotOf(python)).then(() => true, () => dropSnapshots().then(() => false));
+}
 
 let mounted = 0;
 
-self.addEventListener("message", (event: MessageEvent<{ id: number; request: Record<string, unknown>; file?: File }>) => {
+self.addEventListener("message", (event: MessageEvent<{ id: number; request: Record<string, unknown>; file?: File; keep?: true }>) => {
   const { id, request, file } = event.data;
-  void ready.then((python) => {
+  void ready.then((started) => {
+    const { python } = started;
+    if (event.data.keep) return void keep(started).then((kept) => self.postMessage({ id, kept, answer: "{}" }));
     let path = "";
     try {
       if (file !== undefined) {

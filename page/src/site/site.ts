@@ -125,21 +125,22 @@ export class Site {
 
   private async openZoo(name: string, convention = ""): Promise<void> {
     this.client.stop(LIMIT);
-    const answer = await this.client.ask({ what: "builder", zoo: name });
-    if (answer.error !== undefined) return this.complain(answer.error);
-    this.zoo = name;
+    await this.refresh(0, convention, name);
+  }
+
+  private opened(zoo: string, calls: string): void {
+    this.zoo = zoo;
     this.file = null;
     this.number = 0;
-    this.bar.showZoo(name);
-    this.editor.text = answer.text ?? "";
-    await this.refresh(0, convention);
+    this.bar.showZoo(zoo);
+    this.editor.text = calls;
   }
 
   private async openFile(file: File): Promise<void> {
     const text = file.size < 1 << 20 ? await readable(file) : null;
     this.zoo = "";
     this.bar.showZoo("");
-    this.bar.set({ input: "", batch: "", dtype: "" });
+    this.bar.set({ input: "", batch: "", dtype: "", phase: "" });
     this.file = text === null ? file : null;
     this.number = 0;
     this.editor.text = text ?? `# ${file.name}, ${file.size.toLocaleString("en")} bytes, is read where it lies.\n# Typing here begins another network.\n`;
@@ -171,43 +172,55 @@ export class Site {
     this.running = false;
   }
 
-  /** Analyzes what the editor has; `limit` in ms is for a text that is being typed. */
-  private async refresh(limit: number, wanted = ""): Promise<void> {
+  /**
+   * Analyzes what the editor has, or another zoo network, whose calls the editor then has; `limit`
+   * in ms is for a text that is being typed.
+   */
+  private async refresh(limit: number, wanted = "", zoo = ""): Promise<void> {
     const id = ++this.asked;
-    if (this.zoo === "" && this.file === null && this.editor.text.trim() === "") return this.empty();
+    if (zoo === "" && this.zoo === "" && this.file === null && this.editor.text.trim() === "") return this.empty();
     const batch = this.bar.wrongBatch();
-    if (batch !== "") return this.complain(blank(`batch ${batch}, expected a whole number`));
+    if (batch !== "") return this.refuse(blank(`batch ${batch}, expected a whole number`), zoo);
     if (limit === 0) this.client.stop(LIMIT);
     const convention = wanted || this.store?.state.convention || EXACT;
     const conventions = [...new Set([EXACT, convention, "fvcore"])];
-    const request: Request = { what: "analyze", ...this.source(), conventions };
-    if (this.zoo !== "") request.text = this.editor.text;
+    const source = zoo === "" ? this.source() : { zoo, options: this.bar.options() };
+    const request: Request = { what: "analyze", ...source, conventions, ...(source.zoo && { calls: true }) };
     let answer: Answer;
     try {
-      answer = await this.client.ask(request, limit, this.file ?? undefined);
+      answer = await this.client.ask(request, limit, zoo === "" ? (this.file ?? undefined) : undefined);
     } catch (error) {
       if (id !== this.asked) return;
       if (!(error instanceof TookTooLong)) return this.complain(blank(String(error)));
       if (this.pending) return;
       this.wait();
-      return this.refresh(0, wanted);
+      return this.refresh(0, wanted, zoo);
     }
     if (id !== this.asked) return;
-    if (answer.error !== undefined) return this.complain(answer.error);
+    if (answer.error !== undefined) return this.refuse(answer.error, zoo, answer);
+    if (zoo !== "") this.opened(zoo, answer.text ?? "");
     if (answer.page !== undefined) this.show(answer.page, answer, convention);
     void this.complete(id, request);
   }
 
-  // All conventions and charts, computed by the other worker while the page is used.
+  // Options may be wrong while the zoo network is there: the editor has its calls.
+  private async refuse(mark: Mark, zoo: string, answer: Answer = {}): Promise<void> {
+    const calls = zoo === "" ? undefined : (await this.client.ask({ what: "builder", zoo })).text;
+    if (calls !== undefined) this.opened(zoo, calls);
+    if (answer.format) this.bar.suit(answer.format);
+    this.complain(mark, answer.phase);
+  }
+
+  // All conventions, findings and charts, computed by the other worker while the page is used.
   private async complete(id: number, request: Request): Promise<void> {
     await new Promise((done) => setTimeout(done, 400));
     if (id !== this.asked) return;
-    const { conventions: _, ...full } = request;
+    const { conventions: _, calls: __, ...full } = request;
     const answer = await this.client.later(full, this.file ?? undefined).catch(() => null);
     const report = answer?.page?.reports[0];
     if (id !== this.asked || this.store === null || answer?.page === undefined || report === undefined || report.kind === "refused") return;
     Object.assign(this.store.report.conventions, report.conventions);
-    Object.assign(this.store.report, { exports: report.exports });
+    Object.assign(this.store.report, { exports: report.exports, findings: report.findings });
     Object.assign(this.store.data, { charts: answer.page.charts, chart_themes: answer.page.chart_themes });
     this.store.refresh();
     document.documentElement.dataset["complete"] = String(id);
@@ -230,6 +243,7 @@ export class Site {
     this.starting.end();
     this.pane = panes(this.drawn, store);
     this.bar.follow(store, this.file !== null);
+    this.bar.suit(answer.format ?? "");
     document.title = `${store.report.network} · layerscope`;
     this.stale.hidden = true;
     this.wrong = 0;
@@ -256,7 +270,7 @@ export class Site {
     if (starts.length === 0) this.number = 0;
   }
 
-  private complain(mark: Mark): void {
+  private complain(mark: Mark, phase = ""): void {
     const item = this.layerAt(mark.line);
     this.wrong = mark.line;
     this.editor.mark([mark]);
@@ -269,7 +283,12 @@ export class Site {
       this.store?.reveal(item?.id ?? "");
       this.editor.show(mark.line);
     });
-    this.notice(kept, ...(link === null ? [where, mark.text] : [link, ` has the error, at line ${mark.line}.`]));
+    const other = phase === "" ? null : h("button", { class: "link", type: "button" }, `Read phase ${phase}`);
+    other?.addEventListener("click", () => {
+      this.bar.setPhase(phase === "test" ? "" : phase);
+      void this.refresh(0);
+    });
+    this.notice(kept, ...(link === null ? [where, mark.text] : [link, ` has the error, at line ${mark.line}.`]), ...(other === null ? [] : [". ", other, "."]));
     this.light(false);
     if (this.zoo !== "" || this.editor.text !== "") void this.address();
     document.documentElement.dataset["shown"] = String(this.asked);
@@ -340,11 +359,11 @@ export class Site {
   // -- addresses and files
 
   private current(): Address {
-    const { input = "", batch, dtype = "" } = this.bar.options();
+    const { input = "", batch, dtype = "", phase = "" } = this.bar.options();
     const node = this.store?.item(this.store.state.selection)?.full ?? "";
     const convention = this.store?.state.convention ?? EXACT;
     const text = this.zoo === "" && this.file === null ? this.editor.text : "";
-    return { zoo: this.zoo, text, network: this.number > 1 ? String(this.number) : "", input, batch: batch ? String(batch) : "", dtype, convention: convention === EXACT ? "" : convention, node };
+    return { zoo: this.zoo, text, network: this.number > 1 ? String(this.number) : "", input, batch: batch ? String(batch) : "", dtype, phase, convention: convention === EXACT ? "" : convention, node };
   }
 
   private async address(): Promise<void> {

@@ -1,13 +1,14 @@
 // Keeps every file of the site, so that it works offline after the first visit.
 const VERSION = "layerscope-@VERSION@";
 const FILES = /* @FILES@ */ [];
+const SNAPSHOTS = "layerscope-python"; // of src/site/snapshots.ts
 
 self.addEventListener("install", (event) => {
   event.waitUntil(caches.open(VERSION).then((cache) => cache.addAll(FILES)).then(() => self.skipWaiting()));
 });
 
 self.addEventListener("activate", (event) => {
-  const clean = caches.keys().then((names) => Promise.all(names.filter((name) => name !== VERSION).map((name) => caches.delete(name))));
+  const clean = caches.keys().then((names) => Promise.all(names.filter((name) => name !== VERSION && name !== SNAPSHOTS).map((name) => caches.delete(name))));
   event.waitUntil(clean.then(() => self.clients.claim()));
 });
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache, lru_cache
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
@@ -17,7 +18,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from layerscope.api.auditing import audit_document
-from layerscope.api.networks import analyze, recognised
+from layerscope.api.networks import analyze, load, recognised
+from layerscope.api.options import APPLIES_TO
 from layerscope.api.reporting import page_data
 from layerscope.conventions import CONVENTIONS, convention
 from layerscope.errors import FormatError, LayerscopeError, ShapeError, TextSpan, UsageError
@@ -40,6 +42,7 @@ Severity = Literal["error", "warning"]
 MOST_TEXT = 1 << 25  # bytes of a text, as of a document
 POSITION = re.compile(r"[^\s:]+:(?P<line>\d{1,9})(?::(?P<column>\d{1,9}))?: ")
 OPTIONS = re.compile(r" \(--[a-z][^()]*\)")
+OTHER_PHASE = re.compile(r"--phase (test|train)\b")
 STEM = "text"
 # Texts of the usual formats; reading one imports the modules that read it.
 SAMPLES = (
@@ -57,6 +60,7 @@ class LiveOptions(Struct, frozen=True, forbid_unknown_fields=True):
     input: str = ""
     batch: int | None = None
     dtype: str = ""
+    phase: str = ""  # of Caffe: test or train
 
     def given(self) -> dict[str, str | int]:
         """The options of `analyze` that are given."""
@@ -67,6 +71,8 @@ class LiveOptions(Struct, frozen=True, forbid_unknown_fields=True):
             found["batch"] = self.batch
         if self.dtype:
             found["dtype"] = self.dtype
+        if self.phase:
+            found["phase"] = self.phase
         return found
 
 
@@ -91,6 +97,7 @@ class LiveRequest(Struct, frozen=True, forbid_unknown_fields=True):
     number: int = 0  # of a network in a document that has several; 0: the first
     options: LiveOptions = LiveOptions()
     form: str = ""  # of `write`
+    calls: bool = False  # the answer has the Builder calls of a zoo network, and their lines
     conventions: tuple[str, ...] = ()  # whose figures the page has; none: all, and charts
 
 
@@ -115,6 +122,7 @@ class LiveAnswer(Struct, frozen=True, omit_defaults=True):
     starts: list[int] = []  # lines of the networks of a document that has several
     marks: list[TextMark] = []
     text: str = ""
+    phase: str = ""  # with an error: the phase in which Caffe's network has what is missing
     names: list[tuple[str, str]] = []  # with what each is
 
 
@@ -129,7 +137,11 @@ def answer(request: str) -> str:
         try:
             return _json(session.answer())
         except LayerscopeError as error:
-            return _json(LiveAnswer(error=session.mark(error), format=session.format))
+            phase = OTHER_PHASE.search(str(error))
+            mark = session.mark(error)
+            return _json(
+                LiveAnswer(error=mark, format=session.format, phase=phase[1] if phase else "")
+            )
         except RecursionError:
             return _json(LiveAnswer(error=TextMark("error", "nested too deep to be read")))
 
@@ -155,7 +167,6 @@ class LiveSession:
             return LiveAnswer(names=table())
         if self.asked.zoo:
             describe(self.asked.zoo)  # a link may name no file and no model
-        if self.asked.text and self.asked.zoo:  # its calls, for their lines
             self.format = "builder"
         elif self.asked.text:
             self._store()
@@ -167,9 +178,14 @@ class LiveSession:
         if not self.format and self.path:
             found = recognised(self.path)
             self.format = found.format.name if found is not None and found.format else ""
+        if self.asked.what == "builder" and self.asked.zoo and not self.asked.options.given():
+            return LiveAnswer(text=_calls(self.asked.zoo)[0])
         report = analyze(self._network(network), **self._options())  # type: ignore[arg-type]
         if self.asked.what in ("write", "builder"):
             return LiveAnswer(text=_written(report, self.asked.form or "builder"))
+        calls = ""
+        if self.asked.calls and self.asked.zoo:
+            calls, self.lines = _calls(self.asked.zoo)
         marks = self._findings() if self.format == "document" and self.asked.text else []
         if self.format == "caffe" and self.asked.text:
             from layerscope.formats.caffe.problems import problems
@@ -181,10 +197,13 @@ class LiveSession:
             lines=self._numbers(report),
             starts=self._starts(report),
             marks=marks,
+            text=calls,
         )
 
     def _options(self) -> dict[str, str | int]:
         given = self.asked.options.given()
+        if self.format not in APPLIES_TO["phase"]:
+            given.pop("phase", None)  # of the text before, which was another
         shape = given.get("input")
         if isinstance(shape, str) and "=" in shape:
             pairs = (each.partition("=") for each in shape.split(","))
@@ -205,16 +224,18 @@ class LiveSession:
         """The network; Builder calls are parsed here, for their lines."""
         if self.format == "document" and self.asked.number > 0:
             return f"{network}#{self.asked.number}"
+        if self.asked.zoo:
+            return network
         if self.format != "builder" or not self.asked.text:
             return network
         from layerscope.formats.builder_text import parse
 
         graph, self.lines = parse(self.asked.text, self.path or STEM)
-        return self.asked.zoo or graph
+        return graph
 
     def _numbers(self, report: Report) -> list[int]:
         """The line of each layer."""
-        if not self.asked.text:
+        if not self.asked.text and not self.lines:
             return []
         sources = [layer.node.source for layer in report.layers]
         names = [layer.name for layer in report.layers]
@@ -281,7 +302,8 @@ class LiveSession:
 
     def _named(self, text: str) -> str:
         """An error without the folder of the text and without options of the command line."""
-        return OPTIONS.sub("", text.replace(os.path.join(self.folder, ""), ""))
+        text = OTHER_PHASE.sub(r"phase \1", text.replace(os.path.join(self.folder, ""), ""))
+        return OPTIONS.sub("", text)
 
 
 def _finding_mark(finding: Finding, line: Sequence[str]) -> TextMark:
@@ -305,6 +327,17 @@ def _page(report: Report, names: tuple[str, ...]) -> PageData:
     return PageData("page", SCHEMA, __version__, [found], [], [None], [{}], {})
 
 
+@lru_cache(maxsize=8)
+def _calls(zoo: str) -> tuple[str, Mapping[str, int]]:
+    """The Builder calls of a zoo network, and the line of each node.
+
+    Tests read those of the whole zoo back.
+    """
+    from layerscope.export.builder import calls_of
+
+    return calls_of(load(zoo), checked=False)
+
+
 def _written(report: Report, form: str) -> str:
     """A report in a notation, a form or a text target of `export`."""
     from importlib import import_module
@@ -326,6 +359,7 @@ def _written(report: Report, form: str) -> str:
     return text + (footer(report, form) if form in COMMENTS else "")
 
 
+@cache
 def _warm() -> list[tuple[str, str]]:
     """Read a text of each usual format, so that later ones are read without a pause."""
     for text in SAMPLES:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from keyword import iskeyword
 
 import msgspec
@@ -54,13 +55,23 @@ class CallLine(Struct, frozen=True):
 
 def write(report: Report) -> str:
     """The calls of a network; raises if they would read back as another network."""
+    return calls_of(report.graph)[0]
+
+
+def calls_of(graph: Graph, *, checked: bool = True) -> tuple[str, Mapping[str, int]]:
+    """The calls of a network, and the line of each input and node; raises as `write` does.
+
+    Without `checked` they are not read back, which takes most of the time.
+    """
     from layerscope.formats.builder_text import parse
 
-    graph = report.graph
     _check(graph)
+    if not checked:
+        return _text_of(graph, _expected_order(graph, graph))
     text, again = "", graph
-    for order in (_no_order, _child_order, _full_order):
-        text = _text_of(graph, order(graph, again))
+    lines: Mapping[str, int] = {}
+    for order in (_expected_order, _no_order, _child_order, _full_order):
+        text, lines = _text_of(graph, order(graph, again))
         again = parse(text, graph.name)[0]
         if list(again.modules.items()) == list(graph.modules.items()):
             break
@@ -68,7 +79,7 @@ def write(report: Report) -> str:
         for field in ("name", "op", "attributes", "scope", "ties"):
             if getattr(node, field) != getattr(same, field):
                 raise UsageError(_refusal(graph, f"{node.name} has {field} that no call gives"))
-    return text
+    return text, lines
 
 
 def _refusal(graph: Graph, why: str) -> str:
@@ -91,6 +102,25 @@ def _check(graph: Graph) -> None:
             raise UsageError(_refusal(graph, f"{node.name} is not run once, or is a step of an op"))
 
 
+def _expected_order(graph: Graph, again: Graph) -> Order:
+    """The order to state, from where the calls declare the modules; they are not read back."""
+    separator = _separator(graph)
+    own = [path for path in graph.modules if path]
+    found, natural = (_children(each, separator) for each in (own, _declared(graph, {})))
+    order = {path: names for path, names in found.items() if natural.get(path) != names}
+    return order if _declared(graph, order) == own else _full_order(graph, again)
+
+
+def _declared(graph: Graph, order: Order) -> list[str]:
+    """The modules in the order in which the calls declare them."""
+    blocks = ScopeWriter(graph, _separator(graph), order)
+    blocks.head()
+    for node in graph.nodes:
+        deque(blocks.before(node), maxlen=0)
+    deque(blocks.rest(len(graph.modules)), maxlen=0)
+    return [path for path in blocks.declared if path in graph.modules and path]
+
+
 def _no_order(graph: Graph, again: Graph) -> Order:
     return {}
 
@@ -98,13 +128,13 @@ def _no_order(graph: Graph, again: Graph) -> Order:
 def _child_order(graph: Graph, again: Graph) -> Order:
     """The children of modules that are declared in another order than their ops run in."""
     separator = _separator(graph)
-    found, natural = _children(graph, separator), _children(again, separator)
+    found, natural = (_children(each.modules, separator) for each in (graph, again))
     return {path: names for path, names in found.items() if natural.get(path) != names}
 
 
-def _children(graph: Graph, separator: str) -> Order:
+def _children(modules: Iterable[str], separator: str) -> Order:
     found: dict[str, dict[str, None]] = {}
-    for path in filter(None, graph.modules):
+    for path in filter(None, modules):
         parent, _, name = path.rpartition(separator)
         found.setdefault(parent, {})[name] = None
     return {path: tuple(names) for path, names in found.items()}
@@ -114,25 +144,30 @@ def _full_order(graph: Graph, again: Graph) -> Order:
     return {"": tuple(filter(None, graph.modules))}
 
 
-def _text_of(graph: Graph, order: Order) -> str:
+def _text_of(graph: Graph, order: Order) -> tuple[str, Mapping[str, int]]:
+    """The calls, and the line of each input and node."""
     separator = _separator(graph)
     variables = _variables(graph)
     writer = NodeWriter(graph, separator, variables)
     blocks = ScopeWriter(graph, separator, order)
     lines = [blocks.head()]
+    numbers: dict[str, int] = {}
     for tensor in graph.inputs:
         words = [_text(tensor.name), _text(tensor.shape), _dtype(tensor.dtype)]
         lines.append(f"{variables[tensor.name]} = input({', '.join(filter(None, words))})")
+        numbers[tensor.name] = len(lines)
     for param in graph.params:
         words = [_text(param.name), _text(param.shape), _text(param.role), _dtype(param.dtype)]
         lines.append(f"{variables[param.name]} = stored({', '.join(filter(None, words))})")
+        numbers[param.name] = len(lines)
     for node in graph.nodes:
         lines += blocks.before(node)
         targets = ", ".join(variables[name] for name in node.outputs)
         lines.append(f"{INDENT * len(node.scope)}{targets} = {writer.call(node)}")
+        numbers[node.name] = len(lines)
     lines += blocks.rest(len(graph.modules))
     lines.append(f"build({', '.join(variables[name] for name in graph.outputs)})")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n", numbers
 
 
 class ScopeWriter:
@@ -144,6 +179,7 @@ class ScopeWriter:
         self.order = order
         self.scope: tuple[str, ...] = ()
         self.entered: set[str] = set()
+        self.declared: dict[str, None] = {}  # all paths, in the order of the calls
         self.numbers = {path: n for n, path in enumerate(graph.modules)}
         scopes = {node.scope[:n] for node in graph.nodes for n in range(1, len(node.scope) + 1)}
         used = {separator.join(scope) for scope in scopes}
@@ -170,6 +206,7 @@ class ScopeWriter:
             yield INDENT * depth + self._scope(node.scope[depth], paths[depth])
             self.entered.add(paths[depth])
         self.entered.add(node.module)
+        self.declared[node.module] = None
         self.scope = node.scope
 
     def rest(self, number: int) -> Iterator[str]:
@@ -183,13 +220,18 @@ class ScopeWriter:
             yield f"{INDENT * depth}{self._scope(name, path)} pass"
 
     def _scope(self, name: str, path: str) -> str:
+        self.declared[path] = None
         kind = self.graph.modules.get(path, "")
         words = [_text(name), *([_text(kind)] if kind else []), *self._ordered(path)]
         return f"with scope({', '.join(words)}):"
 
     def _ordered(self, path: str) -> list[str]:
         found = self.order.get(path, ())
-        return [f"order={_text(found)}"] if found and path not in self.entered else []
+        if not found or path in self.entered:
+            return []
+        prefix = path + self.separator if path else ""
+        self.declared.update(dict.fromkeys(prefix + child for child in found))
+        return [f"order={_text(found)}"]
 
 
 def _dtype(dtype: str) -> str:
@@ -238,12 +280,23 @@ class NodeWriter:
         self.separator = separator
         self.variables = variables
         self.rank = len(graph.inputs[0].shape or ()) - 2 if graph.inputs else 2
+        self.methods: set[tuple[object, ...]] = set()  # nodes that the op's own method gives
 
     def call(self, node: Node) -> str:
         """The call of a node."""
-        for line in (self._method(node), self._in_full(node)):
-            if line is not None and self._same(node, line):
+        line = self._method(node)
+        if line is not None:
+            first = tuple(node.inputs.index(tensor) for tensor in node.inputs)
+            like = (node.op, node.attributes, first, len(node.outputs), bool(node.module))
+            if not node.ties and like in self.methods:
                 return self._line(line)
+            if self._same(node, line):
+                if not node.ties:
+                    self.methods.add(like)
+                return self._line(line)
+        line = self._in_full(node)
+        if line is not None and self._same(node, line):
+            return self._line(line)
         raise UsageError(_refusal(self.graph, f"{node.name} has attributes that no call gives"))
 
     def _same(self, node: Node, line: CallLine) -> bool:

@@ -35,7 +35,8 @@ def _cells(report: Report, rows: Sequence[TableRow], column: Column) -> CellsJso
     if not any(value is not None and value != "" for value in many):
         return None
     if column.kind == "text":
-        return CellsJson(None, [visible(cell_text(value, "text")) for value in many])
+        texts = {value: visible(cell_text(value, "text")) for value in dict.fromkeys(many)}
+        return CellsJson(None, [texts[value] for value in many])
     if column.kind == "count" and all(map(_has_plain_text, many)):
         return CellsJson([_number(value) for value in many])
     # by identity: hashing a fraction takes longer than its text
@@ -51,8 +52,11 @@ def _cells(report: Report, rows: Sequence[TableRow], column: Column) -> CellsJso
 
 def _values(report: Report, rows: Sequence[TableRow], column: Column) -> list[CellValue]:
     """The value of every row; layers with equal operations share one, if all are exact."""
-    if column.name not in OPS or not report.all_exact:
+    if not report.all_exact:
         return [cell(column, row, report) for row in rows]
+    if column.name not in OPS:
+        value = column.value
+        return [value(row, report) for row in rows]
     seen: dict[Ops, CellValue] = {}
     many = []
     for row in rows:

@@ -72,8 +72,9 @@ def document(
     stamp: bool = True,
     requested: MemoryResults = NOT_REQUESTED,
     conventions: Sequence[str] = (),
+    advised: bool = True,
 ) -> ReportJson:
-    """The report as structs that can be encoded as JSON; cells only with `conventions`."""
+    """The report as structs that can be encoded as JSON; cells and advice with `conventions`."""
     from layerscope.export.cells import cells, convention_cells
     from layerscope.export.json_tree import columns, findings, live_tensors, tree
     from layerscope.report.outline import outline
@@ -103,7 +104,7 @@ def document(
         ],
         stamp=_stamp(report) if stamp else None,
         coverage=_coverage(report),
-        findings=findings(report, advised=bool(conventions)),
+        findings=findings(report, advised=advised and bool(conventions)),
         columns=columns(report),
         tree=tree(report, outlined),
         tensors=live_tensors(report),

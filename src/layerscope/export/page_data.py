@@ -32,8 +32,9 @@ MOST_EXPORTED = 1000  # layers of a network whose table the page has as csv, Mar
 def page_report(
     report: Report, outlined: Outline, conventions: Sequence[str] = CONVENTIONS
 ) -> PageReport:
-    """One network of a page, with the figures of every convention, or of some without exports."""
-    full = document(report, conventions=conventions)
+    """One network of a page, with all conventions, or with some and without exports and advice."""
+    is_whole = conventions is CONVENTIONS
+    full = document(report, conventions=conventions, advised=is_whole)
     assert full.stamp is not None
     numbers = {tensor.name: n for n, tensor in enumerate(full.tensors)}
     coverage = full.coverage
@@ -62,7 +63,7 @@ def page_report(
         stored=full.stored,
         language=full.language,
         facts=_facts(report),
-        exports=_exports(report) if conventions is CONVENTIONS else {},
+        exports=_exports(report) if is_whole else {},
     )  # fmt: skip
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 
 import msgspec
 
@@ -17,5 +16,7 @@ DefaultValues = Mapping[str, int | bool | str]
 @cache
 def defaults() -> Mapping[str, DefaultValues]:
     """Values that a configuration has where its file does not give them, by model_type."""
-    text = Path(__file__).with_name("defaults.json").read_bytes()
+    from importlib.resources import files
+
+    text = files(__package__).joinpath("defaults.json").read_bytes()
     return msgspec.json.decode(text, type=dict[str, dict[str, int | bool | str]])

@@ -184,9 +184,8 @@ def percent_text(share: int | Fraction | None) -> str:
     """One decimal; blank for nothing, <0.1 for what would print as 0.0."""
     if not share:
         return ""
-    if share < Fraction(5, 10000):
-        return "<0.1"
-    return f"{float(share * 100):.1f}"
+    part, whole = share.numerator, share.denominator
+    return "<0.1" if 2000 * part < whole else f"{100 * part / whole:.1f}"
 
 
 def ratio_text(value: int | Fraction | None) -> str:
