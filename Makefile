@@ -27,8 +27,8 @@
 # make goldens        rewrite the golden files; read the diff
 # make docs           rewrite the generated pages of docs/
 #
-# CI runs check, test, page, test-page, site, check-site and test-torch (.ci/run). Each target creates .venv and
-# installs what it needs. Test targets end with a line that says what they skipped and which target runs it.
+# CI runs check, test, page, test-page and test-torch (.ci/run). Each target creates .venv and installs what it
+# needs. Test targets end with a line that says what they skipped and which target runs it.
 # WORKERS=0 runs tests in one process; ARGS='-k name' is passed to pytest.
 
 PYTHON ?= python3

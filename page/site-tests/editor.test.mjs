@@ -166,6 +166,7 @@ describe("the editor", () => {
     assert.equal(await page.locator(".twin [aria-selected=true]").textContent().then((text) => text.startsWith("maxpool")), true);
     await page.locator(".tbody .tr", { hasText: "avgpool" }).first().click();
     await page.waitForFunction(() => /name="avgpool"/.test(document.querySelector(".code").shadowRoot.querySelector(".cm-chosen-line")?.textContent ?? ""));
+    await completed(page); // the graph is drawn again when the other conventions are there
     await page.keyboard.press("f");
     await page.waitForTimeout(300);
     const box = await page.locator(".gx g[data-id]").filter({ hasText: /^fc/ }).first().boundingBox();
