@@ -69,7 +69,7 @@ def blamed(checked: Checked) -> tuple[list[Suspect], int]:
 
 
 def _has_sure_input(checked: Checked, suspect: Suspect) -> bool:
-    """Whether it is known what the row of a suspect takes, and so what is right in it."""
+    """Whether the input of a suspect's row is determined, and so what is right in it."""
     layer = checked.layers.get(suspect.parts[0][0])
     return layer is None or not layer.maybe
 

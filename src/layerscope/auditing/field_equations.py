@@ -173,27 +173,25 @@ def _of_row(layer: RowLayer, field: _FieldColumns, windowed: RowLayer) -> Iterat
         span = span_of(windowed, "h") - 1 if "kh" in windowed.sizes else kernel.value - 1
         of_span = kernel.cells | windowed.cells("dh")
         reason = f"{size} + ({span + 1} - 1) x {jump}"
-        terms = _Terms((of_size, of_jump, of_span), (size, jump, span + 1), _sized)
-        full = _Terms((of_size,), (size,), _kept) if covered else None
+        again = pool.size if pool else None
+        terms = _Terms((of_size, of_jump, of_span), (size, jump, span + 1), _sized, again)
+        full = _Terms((of_size,), (size,), _kept, again) if covered else None
         largest = field.phases.get(layer.row.at)
         if not (largest and span and _is_between(field, layer, size, size + span * largest)):
-            yield from _equation(
-                field.size, layer, terms, reason, full, pool.size if pool else None
-            )
+            yield from _equation(field.size, layer, terms, reason, full)
     if stride is not None and jump is not None and field.jump:
         reason = f"{jump} x stride {stride.value}"
         terms = _Terms((of_jump, stride.cells), (jump, stride.value), _stepped)
         yield from _equation(field.jump, layer, terms, reason)
     if kernel and pad and offset is not None and jump is not None and layer.kind != "deconv":
         reason = f"{offset} + (({kernel.value} - 1) / 2 - {pad.value}) x {jump}"
+        again = pool.offset if pool else None
         terms = _Terms(
             (of_offset, of_jump, kernel.cells, pad.cells),
-            (offset, jump, kernel.value, pad.value), _moved,
+            (offset, jump, kernel.value, pad.value), _moved, again,
         )  # fmt: skip
-        full = _Terms((of_offset,), (offset,), _kept) if covered else None
-        yield from _equation(
-            field.offset, layer, terms, reason, full, pool.offset if pool else None
-        )
+        full = _Terms((of_offset,), (offset,), _kept, again) if covered else None
+        yield from _equation(field.offset, layer, terms, reason, full)
 
 
 def _window(layer: RowLayer) -> tuple[SizeFact | None, SizeFact | None, SizeFact | None]:
@@ -296,11 +294,15 @@ def _moved(offset: Fraction, jump: Fraction, kernel: Fraction, pad: Fraction) ->
 
 
 class _Terms(Struct, frozen=True):
-    """What a figure follows from: the cells of each term, its value, and how they give it."""
+    """What a figure follows from: the cells of each term, its value, and how they give it.
+
+    `again` gives the figure for another value in a cell, where a term follows from it as well.
+    """
 
     cells: tuple[Cells, ...]
     values: tuple[Fraction | int, ...]
     give: Callable[..., Fraction]
+    again: Callable[[CellPart, Fraction], Fraction | None] | None = None
 
     def number(self) -> Fraction:
         """The figure that follows."""
@@ -308,6 +310,9 @@ class _Terms(Struct, frozen=True):
 
     def with_value(self, part: CellPart, value: Fraction) -> Fraction | None:
         """The figure that follows from another value in a cell; None if no term is that cell."""
+        found = self.again(part, value) if self.again is not None else None
+        if found is not None:
+            return found
         values = [
             value if cells and all(_is_same(cell, part) for cell in cells) else Fraction(now)
             for cells, now in zip(self.cells, self.values, strict=True)
@@ -352,12 +357,8 @@ def _equation(
     terms: _Terms,
     reason: str,
     full: _Terms | None = None,
-    again: Callable[[CellPart, Fraction], Fraction | None] | None = None,
 ) -> Iterator[Equation]:
-    """The equation of one figure; `full` where the field of the row above is the whole input.
-
-    `again` gives the figure for another value in a cell, where the terms follow from it as well.
-    """
+    """The equation of one figure; `full` where the field of the row above is the whole input."""
     claim = column.get(layer.row.at)
     if claim is None or claim.figure is None:
         return
@@ -368,8 +369,7 @@ def _equation(
     def holds_with(part: CellPart, value: Fraction) -> bool | None:
         if part == own:
             return value == number
-        other = again(part, value) if again is not None else None
-        other = terms.with_value(part, value) if other is None else other
+        other = terms.with_value(part, value)
         return None if other is None else _is_printed(now, other)
 
     text = str(number) if number.denominator == 1 else str(float(number))

@@ -120,8 +120,8 @@ def _narrowed(span: Span, convention: ColumnConvention, layers: dict[int, RowLay
 def _sum(convention: ColumnConvention, layers: Iterable[RowLayer]) -> Fraction | None:
     """What the counts of all layers add up to; None if one has none."""
     counts = [_count(convention, each) for each in layers if each.kind in convention.by_kind]
-    known = [count for count in counts if count is not None]
-    return sum(known, Fraction()) if len(known) == len(counts) else None
+    given = [count for count in counts if count is not None]
+    return sum(given, Fraction()) if len(given) == len(counts) else None
 
 
 def _implied(claims: Sequence[Claim], layers: dict[int, RowLayer]) -> Iterator[Span]:

@@ -304,8 +304,8 @@ def _naming_order(rows: Sequence[Row], headings: Sequence[Heading | None]) -> tu
     """
     at = next((n for n, h in enumerate(headings) if h and h.meaning == "description"), None)
     given = [row.cells[at].text for row in rows if at is not None and at < len(row)]
-    known = sum(kind_of(text) != "unknown" for text in given)
-    if known and known * TYPED >= len(given) * (TYPED - 1):
+    typed = sum(kind_of(text) != "unknown" for text in given)
+    if typed and typed * TYPED >= len(given) * (TYPED - 1):
         return "type", "description", "name"
     return "type", "name", "description"
 
