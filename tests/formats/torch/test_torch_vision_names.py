@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import layerscope
 from layerscope.cli import run
-from layerscope.errors import MissingOperator
 from layerscope.formats.torch.model_names import find
+from layerscope.formats.torch.model_names.torchvision_operators import (
+    GUARDS,
+    nms,
+    python_operators,
+    roi_align,
+)
 from tests.formats.torch.torch_nets import DetectorParts, torch, vision
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -22,39 +27,6 @@ LARGE = [
     "keypointrcnn_resnet50_fpn", "maskrcnn_resnet50_fpn", "maskrcnn_resnet50_fpn_v2",
     "retinanet_resnet50_fpn_v2",
 ]  # fmt: skip
-
-
-# may be unknown: they choose boxes, and have no multiply-adds
-NO_PRODUCTS = {"torchvision.nms", "aten.index", "aten.index_put_", "aten._unique2"}
-
-
-def nms(boxes: Any, scores: Any, iou_threshold: float) -> Any:
-    """Non-maximum suppression, box by box."""
-    area = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
-    rest, kept = scores.argsort(descending=True), []
-    while rest.numel():
-        first, rest = rest[0], rest[1:]
-        kept.append(first)
-        low = torch.maximum(boxes[first, :2], boxes[rest, :2])
-        high = torch.minimum(boxes[first, 2:], boxes[rest, 2:])
-        common = (high - low).clamp(min=0).prod(1)
-        rest = rest[common / (area[first] + area[rest] - common) <= iou_threshold]
-    return torch.stack(kept) if kept else rest
-
-
-@pytest.fixture
-def with_nms(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """torchvision with the operator that a build without compiled ones lacks."""
-    vision()
-    boxes = sys.modules["torchvision.ops.boxes"]
-    if not sys.modules["torchvision.extension"]._has_ops():
-        library = torch.library.Library("torchvision", "IMPL")
-        library.impl("nms", nms, "CPU")
-        monkeypatch.setattr(boxes, "_assert_has_ops", lambda: None)
-        yield
-        library._destroy()
-    else:
-        yield
 
 
 def products(name: str, report: Any) -> int:
@@ -74,7 +46,7 @@ def products(name: str, report: Any) -> int:
 
 def check_detector(name: str) -> Any:
     report = layerscope.analyze(f"torchvision:{name}")
-    assert set(report.coverage.unknown) <= NO_PRODUCTS
+    assert not report.coverage.unknown
     expected = sum(p.numel() for p in find(f"torchvision:{name}").module.parameters())
     assert report.total_params == expected
     assert report.total_macs == products(name, report)
@@ -84,14 +56,14 @@ def check_detector(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_detectors_that_are_small(name: str, with_nms: None) -> None:
+def test_detectors_that_are_small(name: str) -> None:
     report = check_detector(name)
     assert layerscope.analyze(f"torchvision:{name}").total_macs == report.total_macs  # seeded
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*ONE_STAGE, *LARGE])
-def test_detectors_that_are_large(name: str, with_nms: None) -> None:
+def test_detectors_that_are_large(name: str) -> None:
     check_detector(name)
 
 
@@ -102,7 +74,7 @@ def test_all_detectors_are_tried() -> None:
     )
 
 
-def test_images_of_a_detector_are_a_list(with_nms: None) -> None:
+def test_images_of_a_detector_are_a_list() -> None:
     name = f"torchvision:{SMALL[2]}"
     two = layerscope.analyze(name, batch=2)
     assert [tensor.shape for tensor in two.inputs] == [(3, 320, 320)] * 2
@@ -114,16 +86,100 @@ def test_images_of_a_detector_are_a_list(with_nms: None) -> None:
     assert two.total_macs == 2 * one.total_macs == 2 * given.total_macs  # resized to 320 x 320
 
 
+DEFORMED = """
+import torch
+from torchvision.ops import deform_conv2d
+
+
+class Deformed(torch.nn.Module):
+    def forward(self, x):
+        offset = x.new_zeros(1, 18, 6, 6)
+        return deform_conv2d(x, offset, x.new_ones(4, 3, 3, 3))
+"""
+
+
 def test_a_missing_operator_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     vision()
     extension = sys.modules["torchvision.extension"]
     monkeypatch.setattr(extension, "_has_ops", lambda: False)
-    with pytest.raises(MissingOperator, match=r"has no compiled operator torchvision::nms, "):
-        layerscope.analyze(f"torchvision:{SMALL[0]}")
-    assert run(["show", f"torchvision:{SMALL[0]}"]) == 4
-    assert "pip install --force-reinstall torchvision" in capsys.readouterr().err
+    code = tmp_path / "deformed.py"
+    code.write_text(DEFORMED)
+    asked = ["show", f"{code}:Deformed", "--input", "1x3x8x8"]
+    assert run(asked) == 4
+    error = capsys.readouterr().err
+    assert "has no compiled operator torchvision::deform_conv2d, " in error
+    assert "pip install --force-reinstall torchvision" in error
+
+
+# Kernels in Python, for a torchvision without its compiled operators
+
+
+def boxes_at_random(count: int, seed: int) -> tuple[Any, Any]:
+    """Boxes of 4 corners, some of them empty or equal, and scores with ties."""
+    random = torch.Generator().manual_seed(seed)
+    low = torch.randint(0, 20, (count, 2), generator=random)
+    boxes = torch.cat([low, low + torch.randint(0, 12, (count, 2), generator=random)], 1).float()
+    return boxes, torch.randint(0, 9, (count,), generator=random) / 10
+
+
+def overlap(a: list[float], b: list[float]) -> float:
+    """Intersection over union of two boxes; 0 for empty ones."""
+    sides = [max(min(a[n + 2], b[n + 2]) - max(a[n], b[n]), 0.0) for n in range(2)]
+    areas = [(box[2] - box[0]) * (box[3] - box[1]) for box in (a, b)]
+    common = sides[0] * sides[1]
+    return common / (sum(areas) - common) if sum(areas) > common else 0.0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_suppression_is_that_of_its_definition(seed: int) -> None:
+    boxes, scores = boxes_at_random(seed * 3, seed)
+    corners, values = boxes.tolist(), scores.tolist()
+    chosen: list[int] = []
+    for n in sorted(range(len(values)), key=lambda n: -values[n]):  # stable: ties in order
+        if all(overlap(corners[n], corners[other]) <= 0.5 for other in chosen):
+            chosen.append(n)
+    assert nms(boxes, scores, 0.5).tolist() == chosen
+
+
+@pytest.mark.parametrize("ratio", [1, 2, 3, -1, 0])
+@pytest.mark.parametrize("aligned", [False, True])
+def test_roi_align_is_that_of_torchvision(ratio: int, aligned: bool) -> None:
+    """Compared with torchvision's own function in Python, which has no rule for far outside."""
+    vision()
+    reference = sys.modules["torchvision.ops.roi_align"]._roi_align.__wrapped__
+    random = torch.Generator().manual_seed(ratio + 7)
+    features = torch.randn(2, 5, 11, 9, generator=random)
+    low = torch.rand(30, 2, generator=random) * 12
+    image = torch.randint(0, 2, (30, 1), generator=random).float()
+    rois = torch.cat([image, low, low + torch.rand(30, 2, generator=random) * 4], 1)
+    pooling = (0.5, 3, 2, ratio, aligned)
+    torch.testing.assert_close(
+        roi_align(features, rois, *pooling), reference(features, rois, *pooling)
+    )
+
+
+def test_samples_outside_of_the_image_are_zero() -> None:
+    rois = torch.tensor([[0.0, 50.0, 50.0, 60.0, 60.0], [0.0, -9.0, -9.0, -5.0, -5.0]])
+    assert not roi_align(torch.ones(1, 1, 8, 8), rois, 1.0, 2, 2, 2, True).any()
+    assert not roi_align(torch.ones(1, 1, 8, 8), rois, 1.0, 2, 2, -1, True).any()
+
+
+def test_torchvision_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its guards and the dispatcher have the kernels for as long as a capture needs them."""
+    vision()
+    monkeypatch.setattr(sys.modules["torchvision.extension"], "_has_ops", lambda: False)
+    guards = [(sys.modules[path], name) for path, names in GUARDS.items() for name in names]
+    before = [getattr(*guard) for guard in guards]
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key("torchvision::nms", "CPU")
+    if has_kernel:
+        pytest.skip("this torchvision has its compiled operators")
+    with python_operators(), python_operators():
+        assert torch._C._dispatch_has_kernel_for_dispatch_key("torchvision::nms", "CPU")
+        assert all(getattr(*guard)() is True for guard in guards)
+    assert [getattr(*guard) for guard in guards] == before
+    assert not torch._C._dispatch_has_kernel_for_dispatch_key("torchvision::nms", "CPU")
 
 
 @pytest.mark.parametrize(
@@ -169,7 +225,7 @@ def test_every_name_of_torchvision() -> None:
     assert failed == {}
 
 
-def test_the_random_state_stays_as_it_was(with_nms: None) -> None:
+def test_the_random_state_stays_as_it_was() -> None:
     before = torch.get_rng_state().clone()
     layerscope.analyze(f"torchvision:{SMALL[2]}")
     assert torch.equal(torch.get_rng_state(), before)

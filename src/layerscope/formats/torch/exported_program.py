@@ -264,16 +264,14 @@ class ProgramReader:
             return CallPlan((), (), metas)
         shapes, dtypes = tuple([m.shape for m in metas]), tuple([m.name for m in metas])
         space, _, name = lowering.source.op.partition(".")
-        outputs, opaque = at.DeclaredOutputs(shapes, dtypes), at.Opaque(shapes, dtypes)
-        op = ""
+        declared = None
         # a converter that refuses says that arguments are wrong, unless a tensor is one of them
-        if space == "aten" and (name not in TABLE or len(given) > 1):
-            op = declared_op(name, [traced.meta.shape for traced in given], outputs)
-        inputs = tuple(range(len(given)))
-        node = PlannedNode(
-            op or lowering.source.op, inputs, outputs if op else opaque, (), len(metas),
-            lowering.source,
-        )  # fmt: skip
+        if space != "aten" or name not in TABLE or len(given) > 1:
+            inputs = [traced.meta.shape for traced in given]
+            declared = declared_op(lowering.source.op, inputs, at.DeclaredOutputs(shapes, dtypes))
+        op, attributes = declared or (lowering.source.op, at.Opaque(shapes, dtypes))
+        reads = tuple(range(len(given)))
+        node = PlannedNode(op, reads, attributes, (), len(metas), lowering.source)
         return CallPlan((node,), tuple([(0, n) for n in range(len(metas))]), metas)
 
     def _compute(

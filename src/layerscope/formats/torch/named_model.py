@@ -55,8 +55,11 @@ class NamedModel(Struct, frozen=True):
         if list(tensors) == [""]:
             only = tensors.pop("")
             args = (list(only),) if self.images else (only,)
+        from layerscope.formats.torch.model_names.torchvision_operators import python_operators
+
         try:
-            graph = capture_tokens(self.module, args, tensors, options.decode, self.spec)
+            with python_operators():
+                graph = capture_tokens(self.module, args, tensors, options.decode, self.spec)
         except ModelError as error:
             where = "" if self.code is None else self.code.where(error)
             if where:

@@ -232,12 +232,13 @@ def _declared_op(
     dtypes = tuple([meta.name for meta in metas])
     if info.name in PACKING:
         return "custom", CustomCost(shapes, dtypes)
-    attributes = DeclaredOutputs(shapes, dtypes)
-    if info.full.startswith("aten."):
-        op = declared_op(info.name, [traced.meta.shape for traced in call.given], attributes)
-        if op:
-            return op, run.tracker.intern(attributes)
-    return info.full, Opaque(shapes, dtypes)
+    operator = f"{info.full.partition('.')[0]}.{info.name}"  # also of an in-place form
+    inputs = [traced.meta.shape for traced in call.given]
+    declared = declared_op(operator, inputs, DeclaredOutputs(shapes, dtypes))
+    if declared is None:
+        return info.full, Opaque(shapes, dtypes)
+    op, attributes = declared
+    return op, run.tracker.intern(attributes)
 
 
 def register_empty(run: Capture, outs: Sequence[Tensor], plan: CallPlan) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from layerscope.errors import ShapeError
-from layerscope.graph.attributes import DeclaredOutputs
+from layerscope.graph.attributes import CustomCost, DeclaredOutputs, NonMaxSuppression
 from layerscope.graph.types import Shape
+from layerscope.ops import SPECS, Call
 from layerscope.ops.calls import infer_call
 
 # ATen operator -> op; its tensors are the inputs of the op in the same order.
@@ -67,13 +68,35 @@ BY_PRODUCTS = frozenset((
 ))  # fmt: skip
 
 
-def declared_op(name: str, inputs: Sequence[Shape], outputs: DeclaredOutputs) -> str:
-    """The op that counts an ATen operator by its shapes; "" where there is none."""
-    op = OPS.get(name, "")
-    if not op:
-        return ""
+def declared_op(
+    operator: str, inputs: Sequence[Shape], outputs: DeclaredOutputs
+) -> tuple[str, DeclaredOutputs | CustomCost] | None:
+    """The op, with its attributes, that counts an operator by its shapes; None without one.
+
+    `operator` has its namespace: `aten.nonzero`.
+    """
+    space, _, name = operator.partition(".")
+    if operator == "torchvision.nms":
+        return _suppression(inputs, outputs)
+    op = OPS.get(name) if space == "aten" else None
+    if op is None:
+        return None
     try:
         infer_call(op, outputs, tuple(inputs))
     except ShapeError:
-        return ""
-    return op
+        return None
+    return op, outputs
+
+
+def _suppression(
+    inputs: Sequence[Shape], outputs: DeclaredOutputs
+) -> tuple[str, CustomCost] | None:
+    """Suppression that keeps as many boxes as the run did."""
+    if [len(shape) for shape in inputs] != [2, 1] or inputs[0] != (inputs[1][0], 4):
+        return None
+    boxes, kept = inputs[0][0], outputs.shapes[0][0]
+    ops = SPECS["nms"].ops(Call(NonMaxSuppression(kept), ((1, boxes, 4), (1, 1, boxes))))
+    return "custom", CustomCost(
+        outputs.shapes, outputs.dtypes, add=ops.add, mul=ops.mul, comp=ops.comp, div=ops.div,
+        estimate="bound: each box that is kept is compared with all others",
+    )  # fmt: skip

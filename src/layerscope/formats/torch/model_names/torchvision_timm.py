@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from layerscope.errors import MissingExtra, MissingOperator, UnknownName
 from layerscope.formats.torch.capture import the_torch
 from layerscope.formats.torch.model_names.building import build
+from layerscope.formats.torch.model_names.torchvision_operators import declare_operators
 from layerscope.graph.types import Shape
 
 if TYPE_CHECKING:
-    from torch.library import Library
     from torch.nn import Module
     from torchvision.models.detection.transform import GeneralizedRCNNTransform
 
@@ -30,25 +30,12 @@ RANDOM_NOTE = (
 
 
 def torchvision_models(torch: ModuleType) -> ModuleType:
-    """Import torchvision.models.
-
-    A build without torchvision's compiled operators fails to import unless their schemas exist, so
-    they are declared first.
-    """
-    try:
-        torch.ops.torchvision.nms  # noqa: B018
-    except (AttributeError, RuntimeError):
-        library = torch.library.Library("torchvision", "FRAGMENT")
-        for name in ("nms", "qnms"):
-            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        _LIBRARIES.append(library)
+    """Import torchvision.models, also of a torchvision without its compiled operators."""
+    declare_operators(torch)
     try:
         return importlib.import_module("torchvision.models")
     except ImportError:
         raise MissingExtra("a torchvision model", "torchvision") from None
-
-
-_LIBRARIES: list[Library] = []  # a schema exists as long as the library that declared it
 
 
 def names_of(package: str) -> list[str]:
