@@ -201,7 +201,8 @@ class ModelCall:
                 grads.notes.append(CHANNELS_LAST)
             rules, floating = self.options.rules, floating_of(params)
             run = Capture(torch, tracker, real=real, floating=floating, rules=rules)
-            run.shortcuts, run.autograd = self.options.shortcuts, not inference
+            run.shortcuts = self.options.shortcuts
+            run.by_products = not inference or "by_products" in self.again
             run.own_params = "param_copies" not in self.again
             stack.enter_context(restored_random_states(torch))
             call = dispatcher(run)
@@ -264,6 +265,8 @@ class ModelCall:
                 raise Rerun("flex") from None
             if run.raised is not None:
                 raise run.raised from error
+            if run.left_out and not run.by_products:  # one may have been read
+                raise Rerun("by_products") from None
             failed = self._error(error, *calls.where(error))
             for note in run.notes.values():
                 failed.add_note(note)

@@ -56,7 +56,10 @@ class Capture:
         self.tracker = tracker  # the graph so far: tensors, nodes, names
         self.real = real  # run with values: nothing is inferred instead of a run
         self.floating = floating  # float dtype of the model
-        self.autograd = False  # autograd records the forward, which differentiates
+        # Results beside the first, such as the mean of a layer norm, are computed: a gradient, or
+        # the forward itself, reads them.
+        self.by_products = False
+        self.left_out = False  # an operator returned None for such a result
         self.own_params = True  # of the user's: a run with values must not write to them
         self.shortcuts = True  # use cached plans and inferred strides; off in tests
         self.rules = rules  # cost functions of the user's, by operator

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 def on_compute(run: Capture, call: OpCall) -> Result:
     """Handle a call whose results are new tensors."""
     info, given = call.info, call.given
-    saved = info.others and run.autograd  # a backward pass reads the results beside the first
+    saved = info.others and run.by_products
     plan = run.plans.get(call.key) if run.shortcuts and not (run.real or saved) else None
     outs = None
     if plan is None:
@@ -56,8 +56,11 @@ def on_compute(run: Capture, call: OpCall) -> Result:
         return outs[0] if plan.form is None else plan.form(outs)
     names = run.tracker.emit(plan, given)
     _register(run, call, plan, outs, names)
-    if plan.form is None:  # of several results, PyTorch expects all and reads one
-        return (outs[0], *[None] * info.others) if info.others else outs[0]
+    if plan.form is None:
+        if not info.others:
+            return outs[0]
+        run.left_out = True  # of several results, PyTorch expects all and mostly reads one
+        return (outs[0], *[None] * info.others)
     return plan.form(outs)
 
 
@@ -94,7 +97,7 @@ def _new_plan(run: Capture, call: OpCall) -> tuple[CallPlan | None, Result]:
         if plan is not None:
             return plan, None
     converted = convert_call(run, call)
-    plan = None if info.others and run.autograd else _inferred_plan(run, call, converted)
+    plan = None if info.others and run.by_products else _inferred_plan(run, call, converted)
     if plan is not None:
         return plan, None
     results = converted.results

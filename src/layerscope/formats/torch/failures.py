@@ -18,7 +18,7 @@ LACKS_VALUES = re.compile(
     r"|unsupported scalarType",
     re.IGNORECASE,
 )
-AUTOGRAD = re.compile(r"nference tensor|does not require grad|requires_grad")
+AUTOGRAD = re.compile(r"nference tensor|does not require grad|requires_grad|use forward AD")
 NAMES = {
     "tolist": "Tensor.tolist", "to numpy": "Tensor.numpy", "__format__": "Tensor.__format__",
     "strides": "a sparse layout", "Sparse": "a sparse layout", "dlpack": "torch.from_dlpack",

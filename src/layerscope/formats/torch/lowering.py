@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from layerscope.errors import ShapeError
 from layerscope.formats.torch.torch_types import Arg
-from layerscope.graph.attributes import Cast, Concat
+from layerscope.graph.attributes import Cast, Concat, CustomCost
 from layerscope.graph.types import Param, Role, Shape, Source
 from layerscope.ops import SPECS, Call
 from layerscope.ops.calls import infer_call, params_of
@@ -102,6 +102,14 @@ class Lowering:
     ) -> TensorRef:
         """Add a node with one output."""
         return self.several(op, *inputs, at=at, holds=holds, bare=bare)[0]
+
+    def gradient(self, op: str, grad: TensorRef, shape: Shape, at: Struct) -> TensorRef:
+        """Add the gradient of the only input of an op, of this shape, given that of its output."""
+        call = infer_call(op, at, (shape,))
+        if call.outputs != (grad.shape,):
+            raise Unsupported(f"{op} of {shape} to {grad.shape}")
+        ops, _ = SPECS[op].backward(call)
+        return self.add("custom", grad, at=CustomCost((shape,), (grad.dtype,), **asdict(ops)))
 
     def several(
         self,

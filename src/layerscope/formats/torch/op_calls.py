@@ -26,6 +26,16 @@ READS = frozenset(("_local_scalar_dense", "item", "is_nonzero", "equal", "allclo
 # Overloads that take a tensor as a number: they are decomposed, and PyTorch's own steps read it. So
 # are overloads named "data", of recurrent networks on packed sequences.
 DECOMPOSED = frozenset((("narrow", "Tensor"), ("tensor_split", "tensor_indices_or_sections")))
+# Operators of PyTorch's decompositions (prims::mul) with the arguments of the ATen operator of that
+# name; forward-mode differentiation calls them.
+PRIMS = frozenset((
+    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
+    "bitwise_not", "bitwise_or", "bitwise_xor", "ceil", "cos", "cosh", "digamma", "div", "eq",
+    "erf", "erfc", "exp", "exp2", "expm1", "floor", "fmax", "fmin", "fmod", "ge", "gt", "isfinite",
+    "le", "lgamma", "log", "log10", "log1p", "log2", "lt", "maximum", "minimum", "mul", "ne", "neg",
+    "pow", "reciprocal", "remainder", "round", "rsqrt", "sign", "signbit", "sin", "sinh", "sqrt",
+    "sub", "tan", "tanh", "trunc", "where",
+))  # fmt: skip
 INTS = frozenset((int,))  # types in a list of sizes or axes
 
 
@@ -88,6 +98,8 @@ def _read_schema(func: OpOverload) -> OpInfo:
         elif name in READS:
             kind = "read"
     convert = TABLE.get(name) if space in ("aten", "torchvision") else None
+    if space == "prims" and name in PRIMS:
+        convert = TABLE.get(name)
     if (name, func._overloadname) in DECOMPOSED or func._overloadname == "data":
         convert = None
     quantized = space == "quantized" or (space == "aten" and name in ATEN_QUANTIZED_ONLY)

@@ -87,7 +87,7 @@ CONSTANTS = frozenset((
     "scalar_tensor", "eye", "tril_indices", "triu_indices", "zeros_like", "ones_like",
     "full_like", "empty_like", "new_zeros", "new_ones", "new_full", "new_empty",
     "new_empty_strided", "new_tensor", "bartlett_window", "hann_window", "hamming_window",
-    "range",
+    "range", "_new_zeros_with_same_feature_meta",
 ))  # fmt: skip
 RANDOM = frozenset((
     "rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "randperm",

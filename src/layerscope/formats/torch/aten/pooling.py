@@ -93,6 +93,53 @@ def avg_pool(rank: int) -> OneOutput:
     return convert
 
 
+class AvgPoolGradArgs(Struct, frozen=True):
+    """Arguments of aten::avg_pool2d_backward and 3d."""
+
+    grad_output: TensorRef
+    self: TensorRef
+    kernel_size: IntOrInts
+    stride: IntOrInts | None
+    padding: IntOrInts
+    ceil_mode: bool
+    count_include_pad: bool
+    divisor_override: int | None = None
+
+
+def avg_pool_backward(rank: int) -> OneOutput:
+    """A converter of `avg_pool2d_backward` or `avg_pool3d_backward`."""
+
+    @takes(AvgPoolGradArgs)
+    def convert(d: Lowering, args: AvgPoolGradArgs) -> TensorRef:
+        kernel = per_axis(args.kernel_size, rank)
+        window = _window(kernel, args.stride, args.padding, 1, args.ceil_mode)
+        attrs = at.Pool(window, bool(args.count_include_pad))
+        return _input_gradient(d, "avg_pool", (args.grad_output, args.self), attrs)
+
+    return convert
+
+
+def adaptive_avg_pool_backward(rank: int) -> OneOutput:
+    """A converter of `_adaptive_avg_pool2d_backward` or `_adaptive_avg_pool3d_backward`."""
+
+    def convert(d: Lowering, grad_output: TensorRef, self: TensorRef) -> TensorRef:
+        attrs = at.AdaptivePool(grad_output.shape[-rank:])
+        return _input_gradient(d, "adaptive_avg_pool", (grad_output, self), attrs)
+
+    return convert
+
+
+def _input_gradient(
+    d: Lowering, op: str, tensors: tuple[TensorRef, TensorRef], attrs: at.Pool | at.AdaptivePool
+) -> TensorRef:
+    """The gradient of a pool's input, from the gradient of its output and the input."""
+    sizes = attrs.window.kernel if isinstance(attrs, at.Pool) else attrs.output
+    grad, x = tensors
+    batched = add_batch_axis(d, grad, len(sizes))
+    shape = x.shape if x.rank == len(sizes) + 2 else (1, *x.shape)
+    return drop_batch_axis(d, d.gradient(op, batched, shape, attrs), x, len(sizes))
+
+
 def _adaptive_input(
     d: Lowering, x: TensorRef, output_size: IntOrInts, rank: int
 ) -> tuple[TensorRef, tuple[int, ...]]:
@@ -148,6 +195,8 @@ TABLE: dict[str, Converter] = {
     **{f"max_pool{n}d": max_pool(n) for n in (1, 2, 3)},
     **{f"max_pool{n}d_with_indices": max_pool_with_indices(n) for n in (1, 2, 3)},
     **{f"adaptive_max_pool{n}d": adaptive_max_pool(n) for n in (1, 2, 3)},
+    **{f"avg_pool{n}d_backward": avg_pool_backward(n) for n in (2, 3)},
+    **{f"_adaptive_avg_pool{n}d_backward": adaptive_avg_pool_backward(n) for n in (2, 3)},
     "fractional_max_pool2d": fractional_max_pool,
     "fractional_max_pool3d": fractional_max_pool,
 }

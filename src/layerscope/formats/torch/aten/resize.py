@@ -51,6 +51,24 @@ def upsample(mode: Mode) -> OneOutput:
     return convert
 
 
+def upsample_backward(mode: Mode) -> OneOutput:
+    """A converter of the gradient of `upsample`."""
+
+    def convert(
+        d: Lowering,
+        grad_output: TensorRef,
+        output_size: Sequence[int],
+        input_size: Sequence[int],
+        *options: object,
+        **_: object,
+    ) -> TensorRef:
+        align = mode != "nearest" and bool(options and options[0])
+        attrs = at.Resize(mode, size=tuple(output_size), align_corners=align)
+        return d.gradient("resize", grad_output, tuple(input_size), attrs)
+
+    return convert
+
+
 def grid_sample(
     d: Lowering,
     input: TensorRef,
@@ -92,13 +110,17 @@ def _shuffle(d: Lowering, x: TensorRef, attrs: at.PixelShuffle) -> TensorRef:
     return y if x.rank == 4 else reshape(d, y, y.shape[1:])
 
 
+# By the part of an operator's name between `upsample_` and `_backward`.
+UPSAMPLE: dict[str, Mode] = {
+    **dict.fromkeys(("nearest1d", "nearest2d", "nearest3d"), "nearest"),
+    **dict.fromkeys(("linear1d", "bilinear2d", "trilinear3d"), "bilinear"),
+    "bicubic2d": "bicubic",
+}
+
 TABLE: dict[str, OneOutput] = {
-    **{f"upsample_nearest{n}d": upsample("nearest") for n in (1, 2, 3)},
+    **{f"upsample_{name}": upsample(mode) for name, mode in UPSAMPLE.items()},
+    **{f"upsample_{name}_backward": upsample_backward(mode) for name, mode in UPSAMPLE.items()},
     **{f"_upsample_nearest_exact{n}d": upsample("nearest") for n in (1, 2, 3)},
-    "upsample_linear1d": upsample("bilinear"),
-    "upsample_bilinear2d": upsample("bilinear"),
-    "upsample_trilinear3d": upsample("bilinear"),
-    "upsample_bicubic2d": upsample("bicubic"),
     "_upsample_bilinear2d_aa": upsample("bilinear"),
     "_upsample_bicubic2d_aa": upsample("bicubic"),
     "grid_sampler": grid_sample,
