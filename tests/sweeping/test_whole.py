@@ -13,7 +13,11 @@ def test_a_process_with_a_limit_runs_one_step(tmp_path: Path) -> None:
     ran = []
 
     def run(name: str) -> bool:
-        return Progress(tmp_path, 1).step(name, lambda stop_at: ran.append(name) is None)
+        def step(stop_at: float) -> bool:
+            ran.append(name)
+            return True
+
+        return Progress(tmp_path, 1).step(name, step)
 
     assert not run("whole")
     assert Progress(tmp_path, 1).step("whole", lambda stop_at: False)  # it is done
