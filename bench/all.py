@@ -1,12 +1,13 @@
 """layerscope and every installed peer side by side, in one run: `make bench-all`.
 
-    python bench/all.py [--quick] [--out FOLDER] [--tool PYTHON] [--only NAME,…]
+    python bench/all.py [--quick] [--out FOLDER] [--tool PYTHON] [--only NAME,…] [--resume]
 
 Runs the other scripts of this folder one after the other and writes what they measured to
 FOLDER/performance.json, and the page of the documentation to FOLDER/performance.md. `--tool` is an
 interpreter that has onnx-tool. `--quick` takes fewer runs and models: minutes instead of an hour.
-A part that fails is in the output with its error. `--only` measures these parts again and keeps
-the others of the file.
+A part that fails is in the output with its error and what it measured before. The file is written
+after every part, with the names of those that are left, and `--resume` measures these. `--only`
+measures the named parts again and keeps the others of the file.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from saving import GOAL_MISSED, save  # the folder of this script is on the path
 
 BENCH = Path(__file__).parent
 ROOT = BENCH.parent
@@ -60,49 +63,80 @@ def run_part(name: str, quick: bool, tool: str, folder: Path) -> dict[str, Any]:
     started = time.monotonic()
     command = [sys.executable, str(BENCH / script), "--json", str(out), *arguments]
     ran = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False, env=env)
-    if not out.is_file():
-        lines = ran.stderr.strip().splitlines() or ["no output"]
+    found: dict[str, Any] = {}
+    if out.is_file():
+        found = json.loads(out.read_text(encoding="utf-8"))
+    if ran.returncode not in (0, GOAL_MISSED) or not found:
+        lines = ran.stderr.strip().splitlines() or [f"no output, exit code {ran.returncode}"]
         line = re.sub(r"(/[^\s/'\"]+)+/", "", lines[-1])  # without the folders of this machine
-        return {"error": line[:200], "seconds": time.monotonic() - started}
-    return {**json.loads(out.read_text(encoding="utf-8")), "seconds": time.monotonic() - started}
+        print(f"failed: {line}", flush=True)
+        found["error"] = line[:200]
+    return {**found, "seconds": time.monotonic() - started}
 
 
 def machine() -> dict[str, Any]:
     """What the figures depend on."""
     import layerscope
 
-    found = {}
+    found, missing = {}, []
     for name in PEERS:
         try:
             found[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            continue
+            missing.append(name)
     return {"cores": os.cpu_count(), "architecture": platform.machine(),
             "python": platform.python_version(), "layerscope": layerscope.__version__,
-            "packages": found}  # fmt: skip
+            "packages": found, "missing": missing}  # fmt: skip
 
 
-def main() -> None:
+def main(args: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--out", default=str(ROOT / "docs"))
     parser.add_argument("--tool", default="")
-    parser.add_argument("--only", default=",".join(PARTS))
+    parser.add_argument("--only", default="", metavar="NAME,…")
     parser.add_argument("--note", default="", help="a sentence on the run, for the page")
-    told = parser.parse_args()
-    folder = Path(told.out)
-    data: dict[str, Any] = {"machine": machine(), "quick": told.quick, "parts": {}}
+    parser.add_argument("--resume", action="store_true", help="measure what a stopped run left")
+    told = parser.parse_args(args)
+    unknown = set(filter(None, told.only.split(","))) - set(PARTS)
+    if unknown:
+        parser.error(f"--only {', '.join(sorted(unknown))}: expected some of {', '.join(PARTS)}")
+    kept = Path(told.out, "performance.json")
+    data: dict[str, Any] = {"machine": machine(), "quick": told.quick, "parts": {},
+                            "left": [name for name in PARTS if name in told.only.split(",")]
+                            or list(PARTS)}  # fmt: skip
+    if told.resume:
+        data = stopped_run(kept, data["machine"])
+    elif told.only and kept.is_file():
+        data["parts"] = json.loads(kept.read_text(encoding="utf-8"))["parts"]
     if told.note:
         data["note"] = told.note
-    kept = folder / "performance.json"
-    if told.only != ",".join(PARTS) and kept.is_file():
-        data["parts"] = json.loads(kept.read_text(encoding="utf-8"))["parts"]
+    tool = told.tool if Path(told.tool).is_file() else ""
+    if told.tool and not tool:
+        print(f"--tool {told.tool}: no such file, onnx-tool is left out")
+    save(str(kept), data, indent=1)
     with tempfile.TemporaryDirectory() as scratch:
-        for name in told.only.split(","):
-            data["parts"][name] = run_part(name, told.quick, told.tool, Path(scratch))
-            kept.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+        while data["left"]:
+            name = data["left"][0]
+            data["parts"][name] = run_part(name, data["quick"], tool, Path(scratch))
+            del data["left"][0]
+            save(str(kept), data, indent=1)
+    del data["left"]
+    save(str(kept), data, indent=1)
     page = runpy.run_path(str(ROOT / "docs" / "performance.py"))["page"]
-    (folder / "performance.md").write_text(page(data), encoding="utf-8")
+    kept.with_suffix(".md").write_text(page(data), encoding="utf-8")
+
+
+def stopped_run(path: Path, here: dict[str, Any]) -> dict[str, Any]:
+    """What a run measured until it was stopped; raises if there is none that can go on here."""
+    data: dict[str, Any] = {}
+    if path.is_file():
+        data = json.loads(path.read_text(encoding="utf-8"))
+    if not data.get("left"):
+        raise SystemExit(f"{path.name}: no stopped run to resume")
+    if data["machine"] != here:
+        raise SystemExit(f"{path.name}: measured on another machine or with other versions")
+    return data
 
 
 if __name__ == "__main__":

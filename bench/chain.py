@@ -14,7 +14,8 @@ import resource
 import subprocess
 import sys
 import time
-from pathlib import Path
+
+from saving import save  # the folder of this script is on the path
 
 LENGTHS = (100, 1_000, 10_000, 100_000, 200_000)
 RUNS = 3
@@ -71,8 +72,7 @@ def main() -> None:
             f"{row['text_s']:>8.2f}{row['peak_mb']:>9.0f}{'  text OVER' * over}",
             flush=True,
         )
-    if told.json:
-        Path(told.json).write_text(json.dumps({"rows": rows}), encoding="utf-8")
+        save(told.json, {"rows": rows})
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@
 
 `--tool` is an interpreter that has onnx-tool 1.0.1 (a venv with `pip install onnx-tool==1.0.1`),
 `--torch` one that has torch and torchvision, to export resnet50 and vit_b_16 if FOLDER lacks them.
-Without either, what they are for is left out. Times are medians of several runs.
+Without either, what they are for is left out. A step that fails is listed with its error, and the
+others go on. Times are medians of several runs.
 """
 
 from __future__ import annotations
@@ -17,8 +18,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from saving import save  # the folder of this script is on the path
 
 RUNS = 7
 CHAIN = 5_000
@@ -75,6 +80,10 @@ main()
 """
 
 
+class Failed(Exception):
+    """A command that did not succeed; the message is the last line of its errors."""
+
+
 def run(command: list[str]) -> tuple[subprocess.CompletedProcess[str], float]:
     """A command that must succeed, and its CPU seconds."""
     env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
@@ -82,7 +91,8 @@ def run(command: list[str]) -> tuple[subprocess.CompletedProcess[str], float]:
     ran = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if ran.returncode:
-        raise SystemExit(ran.stderr)
+        lines = ran.stderr.strip().splitlines()
+        raise Failed(lines[-1] if lines else f"exit code {ran.returncode}")
     return ran, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
@@ -162,6 +172,20 @@ def large(path: Path) -> None:
     write_large(path, LARGE_BYTES // 4)
 
 
+def export(python: str, path: Path) -> None:
+    """Write a model of torchvision as ONNX."""
+    run([python, "-c", EXPORT, path.stem, str(path)])
+
+
+def heading() -> None:
+    """Print the head of the table of `against`."""
+    print(f"{'':<12}{'layerscope':>18}{'':>8}{'onnx-tool':>20}{'':>8}{'ratio':>16}")
+    heads = ("CPU ms", "wall", "MB", "CPU ms", "wall", "MB", "CPU", "wall", "process")
+    widths = (9, 9, 8, 11, 9, 8, 9, 7, 9)
+    line = "".join(f"{h:>{w}}" for h, w in zip(heads, widths, strict=True))
+    print(f"{'network':<12}{line}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--tool")
@@ -170,30 +194,37 @@ def main() -> None:
     parser.add_argument("--json")
     told = parser.parse_args()
     sys.path.insert(0, str(Path(__file__).parent.parent))
+    found: dict[str, list[dict[str, Any]]] = {"against": [], "show": [], "failures": []}
+
+    def attempt(kind: str, step: str, measure: Callable[[], dict[str, Any] | None]) -> None:
+        try:
+            row = measure()
+            if row is not None:
+                found[kind].append(row)
+        except (Failed, OSError, ValueError) as error:
+            print(f"{step}: {error}", flush=True)
+            found["failures"].append({"step": step, "error": str(error)[:200]})
+        save(told.json, found)
+
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(told.folder or scratch)
         paths = [folder / f"{name}.onnx" for name in ("resnet50", "vit_b_16")]
         for path in paths:
             if not path.is_file() and told.torch:
-                run([told.torch, "-c", EXPORT, path.stem, str(path)])
+                attempt("show", f"export of {path.stem}", partial(export, told.torch, path))
         chain(Path(scratch, "chain.onnx"))
         large(Path(scratch, "large.onnx"))
         paths = [path for path in (*paths, Path(scratch, "chain.onnx")) if path.is_file()]
-        found: dict[str, list[dict[str, Any]]] = {"against": [], "show": []}
         if told.tool:
-            print(f"{'':<12}{'layerscope':>18}{'':>8}{'onnx-tool':>20}{'':>8}{'ratio':>16}")
-            heads = ("CPU ms", "wall", "MB", "CPU ms", "wall", "MB", "CPU", "wall", "process")
-            widths = (9, 9, 8, 11, 9, 8, 9, 7, 9)
-            line = "".join(f"{h:>{w}}" for h, w in zip(heads, widths, strict=True))
-            print(f"{'network':<12}{line}")
+            heading()
             for path in paths:
-                found["against"].append(against(told.tool, path))
+                attempt(
+                    "against", f"{path.stem} against onnx-tool", partial(against, told.tool, path)
+                )
             print()
         print(f"{'show':<12}{'file MB':>9}{'CPU ms':>9}{'peak MB':>9}  {'imported':<12}")
         for path in (*paths, Path(scratch, "large.onnx")):
-            found["show"].append(whole(path))
-    if told.json:
-        Path(told.json).write_text(json.dumps(found), encoding="utf-8")
+            attempt("show", f"show {path.name}", partial(whole, path))
 
 
 if __name__ == "__main__":

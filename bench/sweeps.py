@@ -9,12 +9,13 @@ after a tenth of the candidates and at the end.
 from __future__ import annotations
 
 import argparse
-import json
 import resource
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+
+from saving import GOAL_MISSED, save  # the folder of this script is on the path
 
 from layerscope.sweeping.functions import sweep
 from layerscope.sweeping.run import SweepSummary
@@ -75,16 +76,18 @@ def main() -> int:
     )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        rows = [swept("zoo", ["*"], folder, told.jobs)]
-        if told.candidates:
-            search = folder / "search.py"
-            search.write_text(SEARCH.format(count=told.candidates), encoding="utf-8")
-            rows.append(swept("candidates", [f"{search}:candidates"], folder, told.jobs))
-        if told.sources:
-            rows.append(swept("sources", told.sources, folder, told.jobs))
-    if told.json:
-        Path(told.json).write_text(json.dumps({"rows": rows}), encoding="utf-8")
-    return int(any(row["late_mb"] > MOST_GROWTH * row["early_mb"] for row in rows))
+        search = folder / "search.py"
+        search.write_text(SEARCH.format(count=told.candidates), encoding="utf-8")
+        sweeps = {"zoo": ["*"], "candidates": [f"{search}:candidates"], "sources": told.sources}
+        if not told.candidates:
+            del sweeps["candidates"]
+        rows = []
+        for what, sources in sweeps.items():
+            if sources:
+                rows.append(swept(what, sources, folder, told.jobs))
+                save(told.json, {"rows": rows})
+    grown = any(row["late_mb"] > MOST_GROWTH * row["early_mb"] for row in rows)
+    return GOAL_MISSED if grown else 0
 
 
 if __name__ == "__main__":

@@ -27,13 +27,15 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
+
+from saving import GOAL_MISSED, save  # the folder of this script is on the path
 
 Run = Callable[[Any, Any], float | None]
 TIMES = 5
 AGAIN = 8  # processes more, for us and the fastest that are right: the machine has slow minutes
 TIMED = ("first_cpu", "best_cpu")
+MOST_S = 600  # of one tool on one model
 RIGHT = {
     "resnet50": 4_089_184_256, "resnet152": 11_513_626_624, "densenet201": 4_291_365_888,
     "vit_b_16": 17_563_828_224, "swin_t": 4_490_566_656, "bert": 11_174_215_680,
@@ -230,9 +232,12 @@ def asked(tool: str, model: str) -> dict[str, Any]:
     command = [sys.executable, __file__, "--child", tool, model]
     # compiled code is kept, as an installed tool has it
     around = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=600, env=around
-    )
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=MOST_S, env=around
+        )
+    except subprocess.TimeoutExpired:
+        return {"error": f"no answer in {MOST_S} s"}
     for line in done.stdout.splitlines():
         if line.startswith("ANSWER"):
             answer: dict[str, Any] = json.loads(line[6:])
@@ -314,6 +319,8 @@ def compare(model: str, tools: list[str], again: int = AGAIN) -> Ratio:
     near = {min(rivals, key=lambda tool: found[tool][key]) for key in TIMED} if rivals else set()
     for _ in range(again):  # the machine is another one from one minute to the next
         for tool in ("layerscope", *sorted(near)):
+            if "error" in found.get(tool, {"error": "not asked"}):
+                continue
             told = asked(tool, model)
             for key in ("first", "best", *TIMED):
                 found[tool][key] = min(found[tool][key], told.get(key, 1e9))
@@ -327,7 +334,7 @@ def compare(model: str, tools: list[str], again: int = AGAIN) -> Ratio:
             continue
         share = (told["macs"] or 0) / true
         right = _right(told, true)
-        ratio = told["best_cpu"] / mine["best_cpu"] if mine else 0.0
+        ratio = told["best_cpu"] / mine["best_cpu"] if "best_cpu" in mine else 0.0
         text = "right" if share == 1 else f"{share:.3f}"
         print(
             f"{tool:<20}{text:>9}{told['first']:>9.4f}{told['best']:>9.4f}{told['first_cpu']:>9.4f}{told['best_cpu']:>9.4f}"
@@ -342,14 +349,14 @@ def compare(model: str, tools: list[str], again: int = AGAIN) -> Ratio:
     return ratio
 
 
-def save(path: str, ratios: list[Ratio]) -> None:
-    """Write what every tool said of the models so far."""
+def figures(ratios: list[Ratio], tools: list[str]) -> dict[str, Any]:
+    """What every tool said of the models so far, and which tools are not installed."""
     rows = [
         {"model": each.model, "macs": each.macs, "tools": each.tools, "fastest": each.theirs,
          "ours": each.ours}
         for each in ratios
     ]  # fmt: skip
-    Path(path).write_text(json.dumps({"models": rows}), encoding="utf-8")
+    return {"models": rows, "missing": [tool for tool in tools if not installed(tool)]}
 
 
 def main() -> int:
@@ -370,11 +377,11 @@ def main() -> int:
     names = [name for name in told.models.split(",") if name]
     models = [*names, *(drawn(told.sample, told.seed) if told.sample else ())]
     ratios: list[Ratio] = []
+    tools = told.tools.split(",")
     for model in models:
-        ratios.append(compare(model, told.tools.split(","), told.again))
+        ratios.append(compare(model, tools, told.again))
         sys.stdout.flush()
-        if told.json:  # after each model, so that a run that is stopped keeps what it has
-            save(told.json, ratios)
+        save(told.json, figures(ratios, tools))
     sample = [each for each in ratios if each.model.startswith(TIMM) and each.theirs]
     goals = [each for each in ratios if not each.model.startswith(TIMM)]
     if sample:  # whose goal is that of all together; each alone is told
@@ -390,7 +397,7 @@ def main() -> int:
         f"\n{len(goals) - len(short)} of {len(goals)} goals met"
         + (f"; not: {', '.join(short)}" * bool(short))
     )
-    return 1 if short else 0
+    return GOAL_MISSED if short else 0
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 Part = dict[str, Any]
@@ -23,9 +23,20 @@ def page(data: Part) -> str:
         part = data["parts"].get(name)
         if part is None:
             continue
-        body = f"It failed: {part['error']}" if "error" in part else write(part)
-        blocks.append(f"## {title}\n\n{body}\n")
+        blocks.append(f"## {title}\n\n{_body(part, write)}\n")
+    if data.get("left"):
+        blocks.append(f"The run was stopped; not measured yet: {', '.join(data['left'])}.\n")
     return "\n".join(blocks)
+
+
+def _body(part: Part, write: Callable[[Part], str]) -> str:
+    """The tables of a part; if it failed, the error and what it measured before."""
+    if "error" not in part:
+        return write(part)
+    failed = f"It failed: {part['error']}"
+    if not part.keys() - {"error", "seconds"}:
+        return failed
+    return f"{failed}\n\nMeasured before:\n\n{write(part)}"
 
 
 def _machine(data: Part) -> str:
@@ -35,8 +46,13 @@ def _machine(data: Part) -> str:
     return (
         f"This run: {form}; {machine['cores']} cores, {machine['architecture']}, Python "
         f"{machine['python']}, layerscope {machine['layerscope']}; {packages}."
+        f"{_missing(machine.get('missing'))}"
         f"{' ' * bool(data.get('note'))}{data.get('note', '')}\n"
     )
+
+
+def _missing(names: Sequence[str] | None) -> str:
+    return f" Not installed, so not measured: {', '.join(names)}." if names else ""
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -92,9 +108,12 @@ def _onnx(part: Part) -> str:
         "onnx-tool counts other operations as multiply-adds too; its figure is given in parts of "
         f"ours.\n\n{_table(heads, rows)}\n"
     )  # fmt: skip
+    failures = "".join(
+        f"\n\nFailed: {each['step']}: {each['error']}" for each in part.get("failures", ())
+    )
     return f"{against}\nThe command `layerscope show`:\n\n" + _table(
         ("network", "file MB", "CPU ms", "peak MB"), shown
-    )
+    ) + failures  # fmt: skip
 
 
 def _peers(part: Part) -> str:
@@ -110,9 +129,11 @@ def _peers(part: Part) -> str:
                 continue
             share = (timed["macs"] or 0) / model["macs"]
             right = "exact" if share == 1 else f"{share:.3f}"
-            cells = [tool, right, _ms(timed["first_cpu"]), _ms(timed["best_cpu"]),
-                     f"{timed['first_cpu'] / ours['first_cpu']:.1f} / "
-                     f"{timed['best_cpu'] / ours['best_cpu']:.1f}"]  # fmt: skip
+            times = ""
+            if "best_cpu" in ours:
+                times = (f"{timed['first_cpu'] / ours['first_cpu']:.1f} / "
+                         f"{timed['best_cpu'] / ours['best_cpu']:.1f}")  # fmt: skip
+            cells = [tool, right, _ms(timed["first_cpu"]), _ms(timed["best_cpu"]), times]
             if _better(timed, ours, model["macs"]):
                 cells = [f"**{cell}**" for cell in cells]
             rows.append(cells)
@@ -126,16 +147,15 @@ def _peers(part: Part) -> str:
         text = f"`{name}`, {model['macs']:,.0f} multiply-adds.{fastest}\n\n"
         heads = ("tool", "figure", "first ms", "best ms", "times ours")
         blocks.append(text + _table(heads, rows))
-    return "First call and best of five on a built model, in one process each.\n\n" + "\n\n".join(
-        blocks
-    )
+    head = "First call and best of five on a built model, in one process each."
+    return "\n\n".join([head + _missing(part.get("missing")), *blocks])
 
 
 def _better(timed: Part, ours: Part, true: float) -> bool:
     """Whether a tool is right and faster, or right where we are not."""
     if timed is ours or not 0.9 <= (timed["macs"] or 0) / true <= 1.1:
         return False
-    wrong = not 0.9 <= (ours["macs"] or 0) / true <= 1.1
+    wrong = not 0.9 <= (ours.get("macs") or 0) / true <= 1.1  # or it failed
     return bool(wrong or timed["first_cpu"] < ours["first_cpu"]
                 or timed["best_cpu"] < ours["best_cpu"])  # fmt: skip
 
@@ -146,6 +166,7 @@ def _built(part: Part) -> str:
          str(row["failed"])]
         for row in part["rows"]
     ]  # fmt: skip
+    rows += [[tool, why, "", "", ""] for tool, why in part.get("failures", {}).items()]
     return (
         f"{part['models']} models of torchvision and timm that are built already and that every "
         "tool counts: the analysis alone, one call each. *Other figure* counts models where the "

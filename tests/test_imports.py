@@ -67,6 +67,22 @@ def test_a_notation_loads_when_asked_for() -> None:
     assert "layerscope.notations.boda" in loaded("show", "lenet5", "--as", "boda")
 
 
+def test_the_garbage_collector_hardly_runs() -> None:
+    program = (
+        "import atexit, gc, sys\n"
+        "from layerscope.cli import main\n"
+        "runs = []\n"
+        "gc.callbacks.append(lambda phase, info: runs.append(phase))\n"
+        "atexit.register(lambda: sys.stderr.write(f'{len(runs)} {gc.get_freeze_count()}'))\n"
+        "main(['show', 'lenet5'])\n"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    runs, frozen = map(int, done.stderr.split())
+    assert runs <= 4
+    assert frozen > 10_000
+
+
 def test_public_names() -> None:
     import layerscope
 

@@ -9,7 +9,7 @@ from typing import Any
 import onnx  # noqa: TID251
 from onnx import TensorProto, defs, helper  # noqa: TID251
 
-from layerscope.formats.onnx.converters import CONVERTERS
+from layerscope.formats.onnx.converters.table import CONVERTERS
 from layerscope.formats.onnx.folding import EVALUATE
 
 SIZES = (0, 1, 1, 1, 2, 2, 3, 4, 8, -1, -2, -3, 5, 7, 100, 2**31, 2**62, -(2**63))

@@ -298,7 +298,8 @@ def test_a_sweep_that_is_killed_twenty_times(tmp_path: Path) -> None:
     file.write_text(GENERATOR.replace("count=60", "count=1500"))
     command = [sys.executable, "-m", "layerscope", "sweep", f"{file}:candidates", "-j", "2"]
     subprocess.run([*command, "-o", str(calm)], check=True, stdout=subprocess.DEVNULL)
-    counts = disturbed([*command, "-o", str(path)], 20)
+    counts = {"main": 0, "worker": 0}
+    assert disturbed([*command, "-o", str(path)], 20, counts, time.monotonic() + 3600)
     assert counts["main"]
     assert counts["worker"]
     assert all_but_times(path) == all_but_times(calm)

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from layerscope.analysis.shapes import Shapes
 from layerscope.graph.types import Graph, Node
-from layerscope.ops import SPECS
+from layerscope.ops import SPECS, Call
 from layerscope.ops.access_map import SAME, AccessMap, Map, SliceMap, WindowMap
 
 MOST_PHASES = 4096  # an axis with more is reduced to the range of all positions together
@@ -122,29 +122,41 @@ def fields(graph: Graph, shapes: Shapes) -> dict[str, tuple[Field, ...]]:
         shape = tensor.shape or ()
         axes = tuple(FieldAxis(size, n, ((0, 0),), 1) for n, size in enumerate(shape) if n >= 2)
         found[tensor.name] = (Field(tensor.name, axes),) if axes else ()
-    unchanged: set[int] = set()  # ids of calls that leave every axis as it is
-    access_maps: dict[int, tuple[AccessMap, ...]] = {}  # by id: equal calls are mostly one object
+    steps: dict[int, _Step] = {}  # by id: equal calls are mostly one object
     for node in graph.nodes:
         call = shapes.calls.get(node.name)
         if call is None or not node.inputs:
             found.update(dict.fromkeys(node.outputs, ()))
             continue
-        maps = access_maps.get(id(call))
-        if maps is None:
-            maps = access_maps[id(call)] = SPECS[node.op].access_map(call)
-            if all(maps[0].get(n) == (n, SAME) for n in range(len(call.x))):
-                unchanged.add(id(call))
-        if len(node.inputs) == 1 and len(call.outputs) == 1 and -1 not in maps[0]:
-            seen = found.get(node.inputs[0], ())
-            if id(call) in unchanged:
-                found[node.outputs[0]] = seen
-                continue
-            found[node.outputs[0]] = tuple(
-                [Field(f.input, _through(f.axes, maps[0], call.x, call.y)) for f in seen]
+        step = steps.get(id(call))
+        if step is None:
+            step = steps[id(call)] = _step(node, call)
+        if step.single is None:
+            _join(node, shapes, step.maps, found)
+            continue
+        seen = found.get(node.inputs[0], ())
+        if not step.unchanged:
+            seen = tuple(
+                [Field(f.input, _through(f.axes, step.single, call.x, call.y)) for f in seen]
             )
-        else:
-            _join(node, shapes, maps, found)
+        found[node.outputs[0]] = seen
     return found
+
+
+class _Step(Struct, frozen=True, gc=False):
+    """What a call does to fields."""
+
+    maps: tuple[AccessMap, ...]
+    single: AccessMap | None  # of a call with one input and one output
+    unchanged: bool  # and every axis stays as it is
+
+
+def _step(node: Node, call: Call) -> _Step:
+    maps = SPECS[node.op].access_map(call)
+    if len(node.inputs) != 1 or len(call.outputs) != 1 or -1 in maps[0]:
+        return _Step(maps, None, unchanged=False)
+    unchanged = all(maps[0].get(n) == (n, SAME) for n in range(len(call.x)))
+    return _Step(maps, maps[0], unchanged)
 
 
 class Fields(Mapping[str, tuple[Field, ...]]):
@@ -239,19 +251,20 @@ def _through(
     shape: tuple[int, ...],
     output: tuple[int, ...],
 ) -> tuple[FieldAxis, ...]:
-    if all(axis.carrier is None for axis in axes):  # steps of a language model: a cache a layer
-        return axes
     result = []
+    changed = False  # no axis has a carrier in steps of a language model: a cache a layer
     for axis in axes:
         carrier = axis.carrier
         if carrier is None:
             result.append(axis)
-        elif carrier not in access:
+            continue
+        changed = True
+        if carrier not in access:
             result.append(_collapse(axis, shape[carrier]))
         else:
             out_axis, mapped = access[carrier]
             result.append(_map(axis, mapped, out_axis, shape[carrier], output[out_axis]))
-    return tuple(result)
+    return tuple(result) if changed else axes
 
 
 def _map(axis: FieldAxis, mapped: Map, out_axis: int, size: int, length: int) -> FieldAxis:
@@ -265,7 +278,9 @@ def _map(axis: FieldAxis, mapped: Map, out_axis: int, size: int, length: int) ->
     if len(axis.stretches) == 1 and axis.regular and type(mapped) is WindowMap and only is not None:
         near = -mapped.begin * axis.advance
         far = near + (mapped.taps - 1) * mapped.dilation * axis.advance
-        stretch = only[0] + min(near, far), only[1] + max(near, far)  # far is first if reversed
+        if far < near:  # a reversed axis
+            near, far = far, near
+        stretch = only[0] + near, only[1] + far
         return FieldAxis(
             axis.length, out_axis, (stretch,), axis.advance * mapped.stride, axis.aligned
         )

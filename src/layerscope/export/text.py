@@ -107,9 +107,8 @@ class _Printed:
     def _printed(self, column: Column, short: bool, indent: str) -> _Cells:
         report = self.table.report
         if column.name == "name":
-            texts = [column.title, *(cell_text(cell(column, r, report), "text") for r in self.rows)]
-            depths = (0, *(row.depth for row in self.rows))
-            texts = _visible(texts)
+            texts = _visible([column.title, *[row.label for row in self.rows]])
+            depths = [0, *[row.depth for row in self.rows]]
             if any(depths):
                 texts = [indent * depth + text for depth, text in zip(depths, texts, strict=True)]
             return _Cells(texts, range(len(texts)))
@@ -179,8 +178,8 @@ def _numbered(rows: list[TableRow], keys: list[Hashable]) -> tuple[list[TableRow
     first: list[TableRow] = []
     at = [0]
     for row, key in zip(rows, keys, strict=True):
-        number = numbers.get(key)
-        if number is None or key == NONE:  # a row that is no single layer
+        number = numbers.get(key) if key else None  # NONE: a row that is no single layer
+        if number is None:
             first.append(row)
             number = numbers[key] = len(first)
         at.append(number)

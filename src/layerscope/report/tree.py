@@ -134,7 +134,7 @@ def tree_rows(
 
 def is_idle(layer: Layer) -> bool:
     """Whether a layer is a constant computed before the run, without a stored array."""
-    return layer.op == "constant" and not layer.cost.params
+    return layer.node.op == "constant" and not layer.cost.params
 
 
 def _tree(report: Report, idle: bool) -> Branch:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from onnx import defs  # noqa: TID251
 
-from layerscope.formats.onnx.converters import CONVERTERS
+from layerscope.formats.onnx.converters.table import CONVERTERS
 from layerscope.formats.onnx.reasons import NO_RULES
 
 ONNX = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training")

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from layerscope import Report, analyze
-from layerscope.formats.onnx.converters import CONVERTERS
+from layerscope.formats.onnx.converters import COMMON
+from layerscope.formats.onnx.converters.table import CONVERTERS
 from tests.formats.onnx.onnx_files import array, model, node, value, zeros
 
 ODD = node("o = Odd x", "odd", domain="its.own")
@@ -161,6 +162,7 @@ def test_figures_that_need_the_onnx_package_say_so(
     account: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An operator without a rule: with onnx its shape is inferred, without it is unknown."""
+    monkeypatch.delitem(COMMON, ("", "Relu"))
     monkeypatch.delitem(CONVERTERS, ("", "Relu"))
     nodes = [node("o = Relu x", "relu"), CONV]
     with_onnx = account(nodes, [KERNEL])

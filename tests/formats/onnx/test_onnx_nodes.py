@@ -14,7 +14,7 @@ import pytest
 from onnx.backend.test.case.node import collect_testcases  # noqa: TID251
 
 import layerscope
-from layerscope.formats.onnx.converters import CONVERTERS
+from layerscope.formats.onnx.converters.table import CONVERTERS
 from layerscope.formats.onnx.reasons import NO_RULES
 from tests.formats.onnx.onnx_coverage import coverage
 

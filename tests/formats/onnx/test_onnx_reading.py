@@ -541,7 +541,7 @@ WATCHED = """
 import sys
 import layerscope
 from layerscope.formats.onnx import read  # what is imported is opened before
-from layerscope.formats.onnx.converters import CONVERTERS
+from layerscope.formats.onnx.converters.table import CONVERTERS
 layerscope.analyze(sys.argv[2])
 opened = []
 sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event in (

@@ -10,7 +10,9 @@ import pytest
 from onnx import defs  # noqa: TID251
 
 from layerscope.formats.onnx import converters
-from layerscope.formats.onnx.converters import CONVERTERS
+from layerscope.formats.onnx.converters.table import CONVERTERS
+from tests.formats.onnx.onnx_files import model, node
+from tests.test_imports import loaded
 
 FOLDER = Path(converters.__file__).parent
 # Operators whose last schema with inputs is not the latest one, or that only old files have.
@@ -102,3 +104,13 @@ def test_an_operator_is_in_one_table() -> None:
         if path.stem != "__init__"
     ]
     assert sorted(keys) == sorted(CONVERTERS)
+
+
+def test_families_of_rare_operators_are_imported_when_a_model_has_one(tmp_path: Path) -> None:
+    stem = converters.__name__
+    for op, rare in (("Relu", False), ("Det", True)):
+        path = tmp_path / f"{op}.onnx"
+        path.write_bytes(model([node(f"y = {op} x")]).SerializeToString())
+        modules = loaded("show", str(path))
+        assert f"{stem}.activation" in modules
+        assert (f"{stem}.linalg" in modules, f"{stem}.ml" in modules) == (rare, rare)

@@ -70,9 +70,9 @@ def _import_with_guesses(wire: Wire, model: ModelProto, options: ReadOptions) ->
 
 
 def _import_graph(wire: Wire, model: ModelProto, options: ReadOptions, guess: int) -> Graph:
-    from layerscope.formats.onnx.converters import CONVERTERS
+    from layerscope.formats.onnx.converters import converter_of
 
-    reader = Reader(wire, model, CONVERTERS)
+    reader = Reader(wire, model, converter_of)
     part = model.graph
     env: Env = {}
     for stored in part.stored:

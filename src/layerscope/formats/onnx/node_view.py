@@ -220,8 +220,7 @@ class NodeView:
 
     def has(self, which: InputId) -> bool:
         """Whether an input is given; False for one that only other operators have."""
-        n = which if isinstance(which, int) else self.schema.index.get(which, len(self.inputs))
-        return n < len(self.inputs) and self.inputs[n] is not None
+        return self.optional(which) is not None
 
     def input(self, which: InputId = 0) -> TensorInfo:
         """An input that must be given."""
@@ -233,14 +232,16 @@ class NodeView:
         return tensor
 
     def optional(self, which: InputId) -> TensorInfo | None:
-        """An input, or None if it is not given."""
-        return self.input(which) if self.has(which) else None
+        """An input, or None if it is not given or only other operators have it."""
+        inputs = self.inputs
+        n = which if isinstance(which, int) else self.schema.index.get(which, len(inputs))
+        return inputs[n] if n < len(inputs) else None
 
     def given(self, *which: InputId) -> list[TensorInfo]:
         """Those of these inputs that are given; without names, all that are."""
         if not which:
             return [tensor for tensor in self.inputs if tensor is not None]
-        return [self.input(each) for each in which if self.has(each)]
+        return [tensor for each in which if (tensor := self.optional(each)) is not None]
 
     def shape(self, which: InputId = 0) -> Shape:
         """Shape of an input."""
@@ -279,7 +280,8 @@ class NodeView:
 
     def stored(self, which: InputId) -> bool:
         """Whether an input is an array of the file."""
-        return self.has(which) and self.input(which).initializer is not None
+        tensor = self.optional(which)
+        return tensor is not None and tensor.initializer is not None
 
     def param(self, which: InputId, name: str, role: Role) -> Param:
         """A stored input as a parameter of the node."""

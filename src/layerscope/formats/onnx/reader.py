@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 from layerscope.codecs.protobuf import Wire
 from layerscope.errors import FormatError, ShapeError
@@ -37,6 +38,7 @@ INVALID_NODE = (
 )  # fmt: skip
 
 
+ConverterLookup: TypeAlias = Callable[[tuple[str, str]], Converter | None]
 MOST_INLINED = 200_000  # nodes of functions, which could double without end
 
 
@@ -47,11 +49,9 @@ class Assumed(ShapeError):
 class Reader(ImportState):
     """Walks the nodes of a file in order and converts each."""
 
-    def __init__(
-        self, wire: Wire, model: ModelProto, converters: Mapping[tuple[str, str], Converter]
-    ) -> None:
+    def __init__(self, wire: Wire, model: ModelProto, converter_of: ConverterLookup) -> None:
         super().__init__(wire)
-        self.model, self.converters = model, converters
+        self.model, self.converter_of = model, converter_of
         self.exporter = exporter_of(wire, model)
         self.inlined = 0  # nodes of functions
         self.failures: list[ShapeError] | None = None  # of a branch, which may be for other shapes
@@ -92,7 +92,7 @@ class Reader(ImportState):
             constant(node)
             return
         key = node.domain, node.op
-        converter = self.converters.get(key)
+        converter = self.converter_of(key)
         if converter is not None:
             node.schema = converter
         if fold(node):

@@ -1,80 +1,52 @@
-"""Converters of ONNX operators, by domain and operator. To add one, see CONTRIBUTING.md."""
+"""Converters of ONNX operators, by domain and operator. To add one, see CONTRIBUTING.md.
+
+Families that most models use are imported with this package, the others with the first model that
+has an operator of them.
+"""
 
 from __future__ import annotations
 
 from layerscope.formats.onnx.converters import (
     activation,
-    attention,
-    control,
     convolution,
-    data_dependent,
     elementwise,
-    fft,
     generators,
     indexing,
     layout,
-    legacy,
-    linalg,
     linear,
-    linear_attention,
-    loops,
-    loss,
-    ml,
     normalization,
-    optimizers,
-    ort_contrib,
-    ort_optimized,
-    ort_transformers,
     pooling,
     quantization,
-    recurrent,
     reduction,
     resize,
-    roi,
-    rotary,
-    search,
-    sequences,
     slice_concat,
-    strings,
-    subbyte,
 )
-from layerscope.formats.onnx.node import ConverterTable
+from layerscope.formats.onnx.node import Converter, ConverterTable
 from layerscope.tables import merge_tables
 
-CONVERTERS: ConverterTable = merge_tables(
+COMMON: ConverterTable = merge_tables(
     "ONNX converters",
     activation.OPERATORS,
-    attention.OPERATORS,
-    control.OPERATORS,
     convolution.OPERATORS,
-    data_dependent.OPERATORS,
     elementwise.OPERATORS,
-    fft.OPERATORS,
     generators.OPERATORS,
     indexing.OPERATORS,
     layout.OPERATORS,
-    legacy.OPERATORS,
-    linalg.OPERATORS,
     linear.OPERATORS,
-    linear_attention.OPERATORS,
-    loops.OPERATORS,
-    loss.OPERATORS,
-    ml.OPERATORS,
     normalization.OPERATORS,
-    optimizers.OPERATORS,
-    ort_contrib.OPERATORS,
-    ort_optimized.OPERATORS,
-    ort_transformers.OPERATORS,
     pooling.OPERATORS,
     quantization.OPERATORS,
-    recurrent.OPERATORS,
     reduction.OPERATORS,
     resize.OPERATORS,
-    roi.OPERATORS,
-    rotary.OPERATORS,
-    search.OPERATORS,
-    sequences.OPERATORS,
     slice_concat.OPERATORS,
-    strings.OPERATORS,
-    subbyte.OPERATORS,
 )
+
+
+def converter_of(operator: tuple[str, str]) -> Converter | None:
+    """The converter of an operator, given as domain and name; None if it has none."""
+    found = COMMON.get(operator)
+    if found is None:
+        from layerscope.formats.onnx.converters.table import CONVERTERS
+
+        found = CONVERTERS.get(operator)
+    return found

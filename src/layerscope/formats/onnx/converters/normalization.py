@@ -20,10 +20,13 @@ def arrays(node: OnnxNode, wanted: Arrays) -> tuple[list[Param], list[TensorInfo
     params: list[Param] = []
     given: list[TensorInfo] = []
     for which, name, role in wanted:
-        if node.stored(which):
-            params.append(node.param(which, name, role))
-        elif node.has(which):
-            given.append(node.input(which))
+        tensor = node.optional(which)
+        if tensor is None:
+            continue
+        if tensor.initializer is None:
+            given.append(tensor)
+        else:
+            params.append(node.reader.own_param(tensor, name, role))
     return params, given
 
 
