@@ -8,6 +8,8 @@ from fractions import Fraction
 from functools import partial
 from math import prod
 
+from msgspec.structs import replace
+
 from layerscope.auditing.equations import Equation
 from layerscope.sheets.kinds import POOLS, SAME_SHAPE
 from layerscope.sheets.open_ends import Tensors
@@ -23,9 +25,9 @@ from layerscope.sheets.structure import (
 from layerscope.sheets.tree import class_name
 from layerscope.sheets.windows import (
     Habit,
-    PoolHabits,
+    WindowHabits,
     padding_habit,
-    pool_habits,
+    window_habits,
     sizes_left_open,
     window_sizes,
 )
@@ -36,24 +38,24 @@ SQUARES = 5  # rows from which on equal heights and widths are a habit
 
 def shape_equations(layers: Sequence[RowLayer]) -> Iterator[Equation]:
     """The equations of all rows."""
-    habit, pools = padding_habit(layers), pool_habits(layers)
+    habit, habits = padding_habit(layers), window_habits(layers)
     chained = list(_chains(layers))
     # a table of modules leaves out what the forward does between them
     if sum(e.holds for e in chained) * 10 >= len(chained) * 8:
         yield from chained
     yield from _modules(layers)
-    yield from _squares(layers)
     yield from _batches(layers)
     for layer in layers:
         yield from _said_twice(layer)
         if layer.kind in ("conv", "depthwise", *POOLS):
-            yield from _windows(layer, habit, pools)
+            yield from _windows(layer, habit, habits)
         if layer.kind in SAME_SHAPE:
             yield from _unchanged(layer, "chw")
         elif layer.kind in (*POOLS, "global_pool"):
             yield from _unchanged(layer, "c")
         elif layer.kind == "flatten" and "flat" in layer.row.named.lower():
             yield from _flattened(layer)
+    yield from _squares(layers)
 
 
 def _chains(layers: Sequence[RowLayer]) -> Iterator[Equation]:
@@ -113,20 +115,18 @@ def _squares(layers: Sequence[RowLayer]) -> Iterator[Equation]:
                 continue  # the kernel is the whole input
             (target,) = two.cells
             reason = f"height {one.value} and width {two.value}, equal in the other rows"
-            equal = one.value == two.value
+            apart = len({cell[:2] for cell in one.cells | two.cells}) > 1
             found.append(
                 Equation(
-                    one.cells | two.cells,
-                    equal,
-                    target,
-                    str(one.value),
-                    reason,
-                    copied=True,
+                    one.cells | two.cells, one.value == two.value, target,
+                    str(one.value) if apart else "", reason, copied=True,
                     holds_with=_equal(one, two),
                 )
-            )
-        if len(found) >= SQUARES and sum(e.holds for e in found) * 10 >= len(found) * 9:
-            yield from found
+            )  # fmt: skip
+        odd = sum(not e.holds for e in found)
+        if len(found) >= SQUARES and (odd == 1 or odd * 10 <= len(found)):
+            alone = high[0] != "h" and odd * 10 > len(found)  # one window may be no square
+            yield from (replace(e, beside=alone) for e in found)
 
 
 def _batches(layers: Sequence[RowLayer]) -> Iterator[Equation]:
@@ -198,12 +198,12 @@ def _is_averaged(layer: RowLayer, before: RowLayer) -> bool:
     return shape == (above[0], 1, 1) and before.kind not in (*POOLS, "global_pool", "flatten")
 
 
-def _windows(layer: RowLayer, habit: Habit, pools: PoolHabits) -> Iterator[Equation]:
+def _windows(layer: RowLayer, habit: Habit, habits: WindowHabits) -> Iterator[Equation]:
     for axis in "hw":
         out = layer.printed.get(f"{axis}out")
         if out is None or not out.cells:
             continue
-        found = window_sizes(layer, axis, habit, pools)
+        found = window_sizes(layer, axis, habit, habits)
         (target,) = out.cells
         if not found:
             yield from _impossible(layer, axis, target)
@@ -219,7 +219,7 @@ def _windows(layer: RowLayer, habit: Habit, pools: PoolHabits) -> Iterator[Equat
             cells |= kernel.cells  # else the padding was chosen to fit the kernel
         yield Equation(
             cells, holds, target, str(found[0]), text, copied=weak, group=f"window {layer.row.at}",
-            holds_with=partial(_window_with, layer, axis, habit, pools),
+            holds_with=partial(_window_with, layer, axis, habit, habits),
         )  # fmt: skip
 
 
@@ -257,12 +257,12 @@ def _says(fact: SizeFact, part: CellPart) -> bool:
 
 
 def _window_with(
-    layer: RowLayer, axis: str, habit: Habit, pools: PoolHabits, part: CellPart, value: Fraction
+    layer: RowLayer, axis: str, habit: Habit, habits: WindowHabits, part: CellPart, value: Fraction
 ) -> bool | None:
     changed = with_value(layer, part, int(value))
     if changed is None:
         return None
-    found = window_sizes(changed, axis, habit, pools)
+    found = window_sizes(changed, axis, habit, habits)
     return changed.sizes[f"{axis}out"].value in found if found else None
 
 

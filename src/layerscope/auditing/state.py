@@ -8,7 +8,7 @@ from fractions import Fraction
 from msgspec import Struct
 
 from layerscope.auditing.conventions import ColumnConvention, choose
-from layerscope.auditing.equations import Equation
+from layerscope.auditing.equations import Equation, counted
 from layerscope.auditing.field_equations import field_equations
 from layerscope.auditing.figure_equations import (
     figure_equations,
@@ -63,7 +63,7 @@ def checked_sheet(sheet: Sheet, number: int, like: Checked | None = None) -> Che
             conventions[key] = found
     checked = Checked(sheet, number, layers, columns, conventions, renamed, batch)
     checked.shared = dict(_shared(checked)) if like is None else like.shared
-    checked.equations = list(_equations(checked, rows))
+    checked.equations = counted(list(_equations(checked, rows)))
     return checked
 
 

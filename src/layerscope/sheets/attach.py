@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import islice
 from math import prod
@@ -11,6 +11,7 @@ from math import prod
 from layerscope.documents.headings import Meaning
 from layerscope.sheets.kinds import POOLS, SAME_SHAPE, Kind
 from layerscope.sheets.open_ends import Ends, has_kernel
+from layerscope.sheets.sizes import NOWHERE, SizeFact
 from layerscope.sheets.structure import RowLayer, given_sizes, outputs_of, refill
 from layerscope.sheets.windows import any_window, span_of
 from layerscope.sheets.writing import Writing, writing_of
@@ -46,7 +47,7 @@ def attach(layers: Sequence[RowLayer]) -> bool:
         for layer in layers:
             layer.before, layer.sizes = before[layer.row.at]
         return False
-    if few(lost, layers):
+    if few(_first_lost(lost, before), layers):
         at = {layer.row.at: number for number, layer in enumerate(layers)}
         for layer in lost:
             number = at[layer.row.at]
@@ -133,6 +134,24 @@ def take_sibling(layer: RowLayer, earlier: Sequence[RowLayer]) -> None:
             return
     layer.before = above
     refill(layer)
+
+
+def _first_lost(
+    lost: Sequence[RowLayer],
+    before: Mapping[int, tuple[RowLayer | None, Mapping[str, SizeFact]]],
+) -> list[RowLayer]:
+    """Rows without an input, but those whose row above has a size of another of them.
+
+    One wrong cell takes the input from its own row and from the rows that follow from it.
+    """
+    found = []
+    for layer in lost:
+        above = before[layer.row.at][0]
+        cells = above.cells("cout", "hout", "wout") if above is not None else NOWHERE
+        others = {each.row.at for each in lost if each is not layer}
+        if not any(cell[0] in others for cell in cells):
+            found.append(layer)
+    return found
 
 
 def few(lost: Sequence[RowLayer], layers: Sequence[RowLayer]) -> bool:

@@ -106,8 +106,8 @@ def _use_unlisted(layer: RowLayer) -> None:
     channels, high, wide, out = got
     at: Cells = frozenset({claim.cell_part})
     if "cin" not in layer.printed and layer.before is not None and layer.before.kind == "fc":
-        third = channels // 3
-        if channels % 3 == 0 and not _is_linear(claim, channels, out) and (
+        third, fed = channels // 3, layer.before.get("cin")
+        if channels % 3 == 0 and fed in (None, (out,)) and not _is_linear(claim, channels, out) and (
             _is_linear(claim, third, out) and layer.get("hout", "wout") == (high, wide)
         ):  # fmt: skip
             layer.sizes["cin"] = SizeFact(third, at)
@@ -190,8 +190,11 @@ def with_inputs(layer: RowLayer) -> Iterator[RowLayer]:
 
 
 def with_open_kernels(layer: RowLayer) -> Iterator[RowLayer]:
-    """The layer as it is, and with each usual kernel if its row prints none."""
+    """The layer as it is, without groups that were inferred, and with each usual kernel if its row
+    prints none."""
     yield layer
+    if "groups" in layer.sizes and "groups" not in layer.printed:
+        yield replace(layer, sizes={n: s for n, s in layer.sizes.items() if n != "groups"})
     if layer.kind in WITH_KERNEL and "kh" not in layer.printed:
         for size in USUAL:
             kernel = zip(("kh", "kw"), _kernel(layer, size), strict=True)

@@ -106,6 +106,7 @@ class Sheet(Struct, frozen=True):
     rows: tuple[SheetRow, ...]
     layout: tuple[RaggedRow, ...]
     blank: Blank = Blank()
+    tried: tuple[tuple[int, int, int], int] | None = None  # another size in a part of a cell
     cut: int = 0  # rows that are not read, beyond the most
 
     def column(self, meaning: Meaning) -> int | None:
@@ -205,6 +206,11 @@ def sheet_without(sheet: Sheet, parts: Iterable[tuple[int, int, int]]) -> Sheet:
         for row in sheet.rows
     )
     return replace(sheet, rows=rows, blank=out)
+
+
+def sheet_with(sheet: Sheet, part: tuple[int, int, int], size: int) -> Sheet:
+    """The sheet as if a part of a cell said another size."""
+    return replace(sheet, tried=(part, size))
 
 
 def _aligned(

@@ -87,6 +87,8 @@ def layers_of(sheet: Sheet) -> list[RowLayer]:
     _use_names(layers)
     if sheet.blank.rows:
         _leave_out(layers, sheet.blank)
+    if sheet.tried is not None:
+        _say(layers, *sheet.tried)
     texts = [(row.named, n) for n, row in enumerate(rows)]
     texts += [(row.label, n) for n, row in enumerate(rows)]
     named = {plain(text).split(" (")[0]: n for text, n in texts}
@@ -122,12 +124,7 @@ def outputs_of(layer: RowLayer) -> Iterator[tuple[tuple[int, ...], RowLayer]]:
 
 def with_value(layer: RowLayer, part: CellPart, value: int) -> RowLayer | None:
     """The layer if a part of a cell said another size; None if it says none by itself."""
-    whole = part[2] == WHOLE
-    names = [
-        name
-        for name, fact in layer.sizes.items()
-        if fact.cells and all(c == part or (whole and c[:2] == part[:2]) for c in fact.cells)
-    ]
+    names = [name for name, fact in layer.sizes.items() if fact.cells and _is_of(fact, part)]
     if not names:
         return None
     sizes = {**layer.sizes, **{name: SizeFact(value, layer.sizes[name].cells) for name in names}}
@@ -137,9 +134,7 @@ def with_value(layer: RowLayer, part: CellPart, value: int) -> RowLayer | None:
 def value_of(layer: RowLayer, part: CellPart) -> int | None:
     """The size that a part of a cell says."""
     for fact in layer.sizes.values():
-        if fact.cells and all(
-            c == part or (part[2] == WHOLE and c[:2] == part[:2]) for c in fact.cells
-        ):
+        if fact.cells and _is_of(fact, part):
             return fact.value
     return None
 
@@ -154,6 +149,19 @@ def _leave_out(layers: Iterable[RowLayer], blank: Blank) -> None:
         for name, fact in again:
             layer.printed.setdefault(name, fact)
         layer.said_again = [(n, f) for n, f in again if layer.printed[n] != f]
+
+
+def _say(layers: Iterable[RowLayer], part: CellPart, size: int) -> None:
+    """Give the sizes that a part of a cell says another value."""
+    for layer in layers:
+        if layer.row.at == part[0]:
+            own = {n: f for n, f in layer.printed.items() if f.cells and _is_of(f, part)}
+            layer.printed |= {name: SizeFact(size, fact.cells) for name, fact in own.items()}
+
+
+def _is_of(fact: SizeFact, part: CellPart) -> bool:
+    """Whether a size comes from one part of a cell only."""
+    return all(c == part or (part[2] == WHOLE and c[:2] == part[:2]) for c in fact.cells)
 
 
 def _is_blank(fact: SizeFact, blank: Blank) -> bool:
@@ -274,6 +282,8 @@ def refill(layer: RowLayer) -> None:
         _same(sizes, "chw")
     elif layer.kind in POOLS or layer.kind in ("upsample", "depthwise"):
         _same(sizes, "c")
+    elif layer.kind == "concat" and "cout" in sizes:
+        _same(sizes, "hw")
     elif layer.kind == "global_pool":
         _same(sizes, "c")
         sizes.setdefault("hout", SizeFact(1))
