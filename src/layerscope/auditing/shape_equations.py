@@ -27,8 +27,8 @@ from layerscope.sheets.windows import (
     Habit,
     WindowHabits,
     padding_habit,
-    window_habits,
     sizes_left_open,
+    window_habits,
     window_sizes,
 )
 

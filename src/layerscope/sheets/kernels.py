@@ -107,9 +107,9 @@ def _use_unlisted(layer: RowLayer) -> None:
     at: Cells = frozenset({claim.cell_part})
     if "cin" not in layer.printed and layer.before is not None and layer.before.kind == "fc":
         third, fed = channels // 3, layer.before.get("cin")
-        if channels % 3 == 0 and fed in (None, (out,)) and not _is_linear(claim, channels, out) and (
-            _is_linear(claim, third, out) and layer.get("hout", "wout") == (high, wide)
-        ):  # fmt: skip
+        is_third = channels % 3 == 0 and fed in (None, (out,)) and _is_linear(claim, third, out)
+        same_area = layer.get("hout", "wout") == (high, wide)
+        if is_third and same_area and not _is_linear(claim, channels, out):
             layer.sizes["cin"] = SizeFact(third, at)
             return
     if high * wide < 2 or "hin" in layer.printed or layer.get("hout", "wout") == (high, wide):
@@ -190,8 +190,7 @@ def with_inputs(layer: RowLayer) -> Iterator[RowLayer]:
 
 
 def with_open_kernels(layer: RowLayer) -> Iterator[RowLayer]:
-    """The layer as it is, without groups that were inferred, and with each usual kernel if its row
-    prints none."""
+    """The layer as it is, without inferred groups, and with usual kernels if its row prints none."""
     yield layer
     if "groups" in layer.sizes and "groups" not in layer.printed:
         yield replace(layer, sizes={n: s for n, s in layer.sizes.items() if n != "groups"})

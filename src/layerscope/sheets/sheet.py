@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -211,6 +212,24 @@ def sheet_without(sheet: Sheet, parts: Iterable[tuple[int, int, int]]) -> Sheet:
 def sheet_with(sheet: Sheet, part: tuple[int, int, int], size: int) -> Sheet:
     """The sheet as if a part of a cell said another size."""
     return replace(sheet, tried=(part, size))
+
+
+def is_after_gap(sheet: Sheet, above: SheetRow, row: SheetRow) -> bool:
+    """Whether a line of dots, which stands for rows, is between two rows."""
+    left_out = sheet.table.left_out  # in the order of lines
+    after = bisect_right(left_out, above.line)
+    return after < len(left_out) and left_out[after] < row.line
+
+
+def source_of(sheet: Sheet, row: SheetRow, named: Mapping[str, int], number: int) -> int:
+    """The number of the layer that a row takes: the one it is connected to, else the one above."""
+    column = sheet.column("connected")
+    if column is not None and column < len(row.cells):
+        first = re.search(r"[^\[\]'\",\s]+", plain(row.cells[column].text))  # ['conv1[0][0]']
+        found = named.get(first[0]) if first is not None else None
+        if found is not None and found < number:
+            return found
+    return number - 1
 
 
 def _aligned(

@@ -6,8 +6,7 @@ Every size has the cells that it comes from, so that a contradiction names the c
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from itertools import product
 from math import prod
@@ -18,7 +17,7 @@ from msgspec.structs import replace
 from layerscope.documents.figures import RULES, Figure
 from layerscope.sheets.kinds import POOLS, SAME_SHAPE, Kind, named_sizes, plain, worded_kernel
 from layerscope.sheets.shapes import steps
-from layerscope.sheets.sheet import WHOLE, Blank, Sheet, SheetRow
+from layerscope.sheets.sheet import WHOLE, Blank, Sheet, SheetRow, is_after_gap, source_of
 from layerscope.sheets.sizes import (
     AXIS_PARTS as AXIS_PARTS,
 )
@@ -98,9 +97,9 @@ def layers_of(sheet: Sheet) -> list[RowLayer]:
         if (
             number
             and layer.kind != "input"
-            and not _is_after_gap(sheet, layers[number - 1].row, layer.row)
+            and not is_after_gap(sheet, layers[number - 1].row, layer.row)
         ):
-            layer.before = _after(layers[_source(sheet, layer.row, named, number)])
+            layer.before = _after(layers[source_of(sheet, layer.row, named, number)])
             if layer.before is not None and layer.kind in ("batch_norm", "norm"):
                 layer.before.normed = True  # another row may be between them
         refill(layer)
@@ -166,24 +165,6 @@ def _is_of(fact: SizeFact, part: CellPart) -> bool:
 
 def _is_blank(fact: SizeFact, blank: Blank) -> bool:
     return any(cell in blank for cell in fact.cells)
-
-
-def _is_after_gap(sheet: Sheet, above: SheetRow, row: SheetRow) -> bool:
-    """Whether a line of dots, which stands for rows, is between two rows."""
-    left_out = sheet.table.left_out  # in the order of lines
-    after = bisect_right(left_out, above.line)
-    return after < len(left_out) and left_out[after] < row.line
-
-
-def _source(sheet: Sheet, row: SheetRow, named: Mapping[str, int], number: int) -> int:
-    """The number of the layer that a row takes: the one it is connected to, else the one above."""
-    column = sheet.column("connected")
-    if column is not None and column < len(row.cells):
-        first = re.search(r"[^\[\]'\",\s]+", plain(row.cells[column].text))  # ['conv1[0][0]']
-        found = named.get(first[0]) if first is not None else None
-        if found is not None and found < number:
-            return found
-    return number - 1
 
 
 def _use_formulas(layers: Iterable[RowLayer]) -> None:

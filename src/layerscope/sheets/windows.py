@@ -129,8 +129,7 @@ def window_habits(layers: Sequence[RowLayer]) -> WindowHabits:
 
 
 def _counts_partial(layers: Sequence[RowLayer]) -> bool:
-    """Whether several windows are counted with the last one, which is cut off, and no convolution
-    is counted without."""
+    """Whether several windows count the last one, which is cut off, and all convolutions do."""
     by_ceil = by_floor = 0
     for layer in layers:
         out = layer.printed.get("hout")
