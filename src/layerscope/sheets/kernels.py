@@ -190,7 +190,7 @@ def with_inputs(layer: RowLayer) -> Iterator[RowLayer]:
 
 
 def with_open_kernels(layer: RowLayer) -> Iterator[RowLayer]:
-    """The layer as it is, without inferred groups, and with usual kernels if its row prints none."""
+    """The layer as it is, without inferred groups, and with usual kernels if it prints none."""
     yield layer
     if "groups" in layer.sizes and "groups" not in layer.printed:
         yield replace(layer, sizes={n: s for n, s in layer.sizes.items() if n != "groups"})
