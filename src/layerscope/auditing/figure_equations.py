@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
+from itertools import product
 from math import prod
 
 from layerscope.auditing.conventions import ColumnConvention
@@ -189,6 +190,25 @@ def share_equations(
             cells, holds, share.cell_part, f"{float(percent):.2f}%", reason, percent,
             holds_with=partial(_share_with, share, claim, total),
         )  # fmt: skip
+
+
+def formula_equations(claims: Iterable[Claim]) -> list[Equation]:
+    """One equation for each figure behind a formula, in columns where most formulas give theirs."""
+    found = []
+    for claim in claims:
+        figure = claim.figure
+        if figure is None or figure.formula is None or "=" not in claim.cell.text:
+            continue
+        ways = product((1000, 1024), RULES)
+        holds = any(figure.stands_for(figure.formula, base, how) for base, how in ways)
+        expected = text_of(figure.formula)
+        found.append(
+            Equation(
+                frozenset({claim.cell_part}), holds, claim.cell_part, expected,
+                f"the formula before it gives {expected}", figure.formula,
+            )
+        )  # fmt: skip
+    return found if sum(e.holds for e in found) * 2 > len(found) else []
 
 
 def sum_equations(claims: Sequence[Claim], layers: dict[int, RowLayer]) -> Iterator[Equation]:

@@ -26,6 +26,7 @@ from layerscope.sheets.tree import class_name
 from layerscope.sheets.windows import (
     Habit,
     WindowHabits,
+    fits_depth,
     padding_habit,
     sizes_left_open,
     window_habits,
@@ -47,8 +48,12 @@ def shape_equations(layers: Sequence[RowLayer]) -> Iterator[Equation]:
     yield from _batches(layers)
     for layer in layers:
         yield from _said_twice(layer)
+        yield from _depths(layer)
         if layer.kind in ("conv", "depthwise", *POOLS):
             yield from _windows(layer, habit, habits)
+        elif layer.kind == "fc":
+            yield from _matrix(layer)
+            yield from _positions(layer)
         if layer.kind in SAME_SHAPE:
             yield from _unchanged(layer, "chw")
         elif layer.kind in (*POOLS, "global_pool"):
@@ -162,6 +167,53 @@ def _said_twice(layer: RowLayer) -> Iterator[Equation]:
         )  # fmt: skip
 
 
+def _depths(layer: RowLayer) -> Iterator[Equation]:
+    """The depth of filters is the number of channels, or a part of them in groups."""
+    depth, channels, holds = layer.printed.get("depth"), layer.sizes.get("cin"), fits_depth(layer)
+    if depth is None or channels is None or holds is None or depth.cells == channels.cells:
+        return
+    (target,) = depth.cells
+    yield Equation(
+        depth.cells | channels.cells, holds, target, str(channels.value),
+        f"the input has {channels.value} channels", holds_with=_equal(channels, depth),
+    )  # fmt: skip
+
+
+def _matrix(layer: RowLayer) -> Iterator[Equation]:
+    """The kernel of a fully connected layer as a matrix: inputs and outputs."""
+    high, wide = layer.printed.get("kh"), layer.printed.get("kw")
+    got, out = layer.get("cin", "hin", "win"), layer.sizes.get("cout")
+    if high is None or wide is None or got is None or out is None or not (high.cells and out.cells):
+        return
+    inputs = SizeFact(got[0], layer.sizes["cin"].cells)
+    if high.value == prod(got):
+        inputs = SizeFact(prod(got), layer.cells("cin", "hin", "win"))
+    pairs = (high, inputs), (wide, out)
+    if high.cells == wide.cells or all(one.value != two.value for one, two in pairs):
+        return  # a window
+    for one, two in pairs:
+        (target,) = one.cells
+        reason = f"a matrix of {inputs.value} inputs and {out.value} outputs"
+        yield Equation(
+            one.cells | two.cells, one.value == two.value, target, str(two.value), reason,
+            holds_with=_equal(one, two),
+        )  # fmt: skip
+
+
+def _positions(layer: RowLayer) -> Iterator[Equation]:
+    """A fully connected layer has one position, or those of the input that its row prints."""
+    for axis in "hw":
+        got, out = layer.printed.get(f"{axis}in"), layer.printed.get(f"{axis}out")
+        if got is None or out is None or not got.cells or not out.cells:
+            continue
+        (target,) = out.cells
+        yield Equation(
+            got.cells | out.cells, out.value in (1, got.value), target, str(got.value),
+            f"a fully connected layer keeps the {got.value} of its input", copied=True,
+            group=f"positions {layer.row.at}", holds_with=_equal(got, out),
+        )  # fmt: skip
+
+
 def _chain(layer: RowLayer, before: RowLayer, outputs: set[tuple[int, ...]]) -> Iterator[Equation]:
     """A printed input is the output of the row above, or of an earlier one."""
     printed = {axis: layer.printed[f"{axis}in"] for axis in "chw" if f"{axis}in" in layer.printed}
@@ -213,7 +265,7 @@ def _windows(layer: RowLayer, habit: Habit, habits: WindowHabits) -> Iterator[Eq
         step = stride.value if stride else kernel.value if layer.kind in POOLS else 1
         text = f"a kernel of {kernel.value} with stride {step} on {size.value} gives {found[0]}"
         cells = layer.cells(f"{axis}in", f"s{axis}", f"p{axis}") | out.cells
-        weak = out.value not in found and (not stride or f"p{axis}" not in layer.sizes)
+        weak = out.value not in found and _is_open(layer, axis)
         holds = out.value in found or (weak and out.value in sizes_left_open(layer, axis))
         if not holds or f"p{axis}" in layer.sizes or layer.kind in POOLS:
             cells |= kernel.cells  # else the padding was chosen to fit the kernel
@@ -221,6 +273,11 @@ def _windows(layer: RowLayer, habit: Habit, habits: WindowHabits) -> Iterator[Eq
             cells, holds, target, str(found[0]), text, copied=weak, group=f"window {layer.row.at}",
             holds_with=partial(_window_with, layer, axis, habit, habits),
         )  # fmt: skip
+
+
+def _is_open(layer: RowLayer, axis: str) -> bool:
+    """Whether a row leaves the stride or the padding of its window out."""
+    return f"s{axis}" not in layer.sizes or f"p{axis}" not in layer.sizes
 
 
 def _impossible(layer: RowLayer, axis: str, target: CellPart) -> Iterator[Equation]:
@@ -263,7 +320,10 @@ def _window_with(
     if changed is None:
         return None
     found = window_sizes(changed, axis, habit, habits)
-    return changed.sizes[f"{axis}out"].value in found if found else None
+    out = changed.sizes[f"{axis}out"].value
+    if out in found or not found:
+        return True if found else None
+    return _is_open(changed, axis) and out in sizes_left_open(changed, axis)
 
 
 def _unchanged(layer: RowLayer, axes: str) -> Iterator[Equation]:

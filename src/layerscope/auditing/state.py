@@ -12,6 +12,7 @@ from layerscope.auditing.equations import Equation, counted
 from layerscope.auditing.field_equations import field_equations
 from layerscope.auditing.figure_equations import (
     figure_equations,
+    formula_equations,
     share_equations,
     sum_equations,
 )
@@ -111,6 +112,8 @@ def _equations(checked: Checked, rows: Sequence[RowLayer]) -> Iterator[Equation]
         convention = checked.conventions.get(key)
         if convention is not None:
             yield from figure_equations(counts_of(claims), checked.layers, convention)
+        else:
+            yield from formula_equations(claims)
         if key[0] in COUNTED:
             yield from sum_equations(claims, checked.layers)
         shares = [

@@ -9,7 +9,7 @@ from math import log
 from msgspec.structs import replace
 
 from layerscope.documents.figures import RULES, whole_ranges
-from layerscope.sheets.attach import few, take_sibling
+from layerscope.sheets.attach import few, first_lost, take_sibling
 from layerscope.sheets.kinds import POOLS
 from layerscope.sheets.open_ends import KERNELS, LINES, USUAL
 from layerscope.sheets.sheet import Claim
@@ -39,7 +39,7 @@ def infer(layers: Sequence[RowLayer], batch: int = 1, *, branched: bool = False)
     for layer in layers:
         if "kh" not in layer.sizes and layer.kind in WITH_KERNEL and "cout" in layer.sizes:
             before, earlier = layer.before, list(islice(reversed(seen.values()), SHAPES))
-            if branched and seen and "cin" not in layer.printed:
+            if branched and seen and "cin" not in layer.printed and not layer.connected:
                 if not _branch(layer, batch, earlier) and not _is_joined(layer, batch, earlier):
                     lost.append((layer, before))
                     open_[layer.row.at] = tuple(earlier)
@@ -54,7 +54,7 @@ def infer(layers: Sequence[RowLayer], batch: int = 1, *, branched: bool = False)
         for shape, each in outputs_of(layer):
             seen.pop(shape, None)
             seen[shape] = each
-    if few([layer for layer, _ in lost], layers):
+    if few(first_lost(lost), layers):
         for layer, before in lost:
             layer.before, layer.maybe = before, open_[layer.row.at]
             refill(layer)
@@ -340,9 +340,8 @@ def _explained(
     ranges = whole_ranges(figure)
     for n in times:
         for biased in biases:
-            printed = (weights + out * biased) * n // scale
-            for low, high in ranges:
-                if low <= printed <= high:
+            for count in {(weights + out * biased) * n, weights * n + out * biased}:
+                if any(low <= count // scale <= last for low, last in ranges):
                     return True
     return False
 

@@ -27,6 +27,7 @@ LABELLED = re.compile(
 LEADING = re.compile(r"\s*[~≈]?\s*\d[\d,.]*\s?(?:[KMGT](?![A-Za-z]))?")
 LABELLED_UNDER = ("ops", "flops", "memory", "activations", "params")
 AREA = re.compile(r"\W*(\d+)\s*[x×*]\s*\d+\W*")  # 5x5 as the size of a receptive field
+PAIR = re.compile(r"\s*(\d[\d,]*)\s*/\s*\d[\d,]*\s*")  # parameters and their bytes: 160/280
 TYPE = re.compile(r"[A-Za-z]\w*(?:\(\d+\))?")  # reduce_mean, submodule(21)
 BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 FIGURES = (
@@ -221,15 +222,13 @@ def is_after_gap(sheet: Sheet, above: SheetRow, row: SheetRow) -> bool:
     return after < len(left_out) and left_out[after] < row.line
 
 
-def source_of(sheet: Sheet, row: SheetRow, named: Mapping[str, int], number: int) -> int:
-    """The number of the layer that a row takes: the one it is connected to, else the one above."""
+def connected_to(sheet: Sheet, row: SheetRow, named: Mapping[str, int]) -> int | None:
+    """The number of the layer that a row says it is connected to; None if it says none."""
     column = sheet.column("connected")
-    if column is not None and column < len(row.cells):
-        first = re.search(r"[^\[\]'\",\s]+", plain(row.cells[column].text))  # ['conv1[0][0]']
-        found = named.get(first[0]) if first is not None else None
-        if found is not None and found < number:
-            return found
-    return number - 1
+    if column is None or column >= len(row.cells):
+        return None
+    first = re.search(r"[^\[\]'\",\s]+", plain(row.cells[column].text))  # ['conv1[0][0]']
+    return named.get(first[0]) if first is not None else None
 
 
 def _aligned(
@@ -312,6 +311,9 @@ def _claims(
             )
     if found or heading is None:
         return found
+    if heading.meaning == "params_bytes" and (pair := PAIR.fullmatch(cell.text)):
+        counted = replace(heading, meaning="params")
+        return [("params", counted, Cell(pair[1], cell.line, cell.column), read(pair[1]), False)]
     if heading.meaning in FIGURES or heading.meaning in ("field", "jump", "offset"):
         area = AREA.fullmatch(cell.text.strip())
         in_pixels = area is not None and heading.meaning in ("field", "jump")

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from layerscope.documents.figures import RULES, Figure
 from layerscope.sheets.kinds import POOLS, SAME_SHAPE, Kind, named_sizes, plain, worded_kernel
 from layerscope.sheets.shapes import steps
-from layerscope.sheets.sheet import WHOLE, Blank, Sheet, SheetRow, is_after_gap, source_of
+from layerscope.sheets.sheet import WHOLE, Blank, Sheet, SheetRow, connected_to, is_after_gap
 from layerscope.sheets.sizes import (
     AXIS_PARTS as AXIS_PARTS,
 )
@@ -47,6 +47,7 @@ class RowLayer(Struct):
     printed: dict[str, SizeFact]  # of `sizes`, those that cells of this row say
     said_again: list[tuple[str, SizeFact]]  # sizes that a second cell of the row says
     before: RowLayer | None = None  # the layer whose output it takes
+    connected: bool = False  # the row itself says which layer it takes
     normed: bool = False  # a norm follows, so that a convolution has no bias as a rule
     last: RowLayer | None = None  # of a module in a tree: the last layer or module in it
     maybe: tuple[RowLayer, ...] = ()  # rows that may be its input, if none explains it
@@ -99,7 +100,10 @@ def layers_of(sheet: Sheet) -> list[RowLayer]:
             and layer.kind != "input"
             and not is_after_gap(sheet, layers[number - 1].row, layer.row)
         ):
-            layer.before = _after(layers[source_of(sheet, layer.row, named, number)])
+            source = connected_to(sheet, layer.row, named)
+            layer.connected = source is not None and source < number
+            above = source if source is not None and source < number else number - 1
+            layer.before = _after(layers[above])
             if layer.before is not None and layer.kind in ("batch_norm", "norm"):
                 layer.before.normed = True  # another row may be between them
         refill(layer)
@@ -259,6 +263,8 @@ def refill(layer: RowLayer) -> None:
         for axis, given in given_sizes(layer, before):
             if given is not None:
                 sizes.setdefault(f"{axis}in", given)
+    elif "depth" in sizes:
+        sizes.setdefault("cin", sizes["depth"])
     if layer.kind in SAME_SHAPE or layer.kind in ("add",):
         _same(sizes, "chw")
     elif layer.kind in POOLS or layer.kind in ("upsample", "depthwise"):
@@ -343,7 +349,7 @@ def without(layer: RowLayer, cell_part: CellPart) -> RowLayer:
     }
     for name, fact in layer.said_again:
         printed.setdefault(name, fact)
-    found = RowLayer(layer.row, layer.kind, {}, printed, [], layer.before, layer.normed)
+    found = replace(layer, sizes={}, printed=printed, said_again=[], last=None, maybe=(), closes=())
     refill(found)
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from math import prod
 from typing import Literal
 
 from msgspec import Struct
@@ -62,6 +63,20 @@ def span_of(layer: RowLayer, axis: str) -> int:
     return (dilation.value if dilation else 1) * (layer.sizes[f"k{axis}"].value - 1) + 1
 
 
+def fits_depth(layer: RowLayer) -> bool | None:
+    """Whether printed filters are as deep as the input, or a part of it in groups; None if open."""
+    depth, channels = layer.printed.get("depth"), layer.sizes.get("cin")
+    if depth is None or channels is None:
+        return None
+    whole = layer.get("cin", "hin", "win")
+    if depth.value in (channels.value, *((prod(whole),) if whole else ())):
+        return True
+    if layer.kind == "fc" or not depth.value or channels.value % depth.value:
+        return False
+    filters = layer.get("cout")
+    return filters is None or filters[0] % (channels.value // depth.value) == 0
+
+
 def sizes_left_open(layer: RowLayer, axis: str) -> Iterator[int]:
     """Output sizes of a window with any stride and padding that the row does not print."""
     size, kernel = layer.sizes[f"{axis}in"].value, span_of(layer, axis)
@@ -79,11 +94,13 @@ def sizes_left_open(layer: RowLayer, axis: str) -> Iterator[int]:
 
 def any_window(layer: RowLayer) -> bool:
     """Whether some stride and padding that the row does not print give its output size."""
-    for axis in "hw":
-        got = layer.get(f"{axis}in", f"k{axis}", f"{axis}out")
-        if got is not None and got[2] not in sizes_left_open(layer, axis):
-            return False
-    return True
+    return all(fits_window(layer, axis) for axis in "hw")
+
+
+def fits_window(layer: RowLayer, axis: str) -> bool:
+    """Whether some stride and padding that the row does not print give one of its output sizes."""
+    got = layer.get(f"{axis}in", f"k{axis}", f"{axis}out")
+    return got is None or got[2] in sizes_left_open(layer, axis)
 
 
 def padding_habit(layers: Sequence[RowLayer]) -> Habit:
