@@ -362,7 +362,8 @@ def reading_of(sheet: Sheet, rows: Sequence[SheetRow]) -> Reading:
     shapes = _shapes(sheet, rows)
     meanings = {heading.meaning for heading in sheet.headings if heading}
     return Reading(
-        channels_last(shapes) and not _names_axes(sheet, rows), _sides(sheet, rows), _batch(shapes), _spaced(sheet, rows),
+        channels_last(shapes) and not _names_axes(sheet, rows),
+        _sides(sheet, rows), _batch(shapes), _spaced(sheet, rows),
         _is_mixed(rows, shapes), _is_deep(meanings, shapes), _sequence(sheet, rows, _batch(shapes)),
         _has_lines(sheet, rows), _filter_order(sheet, rows),
     )  # fmt: skip
