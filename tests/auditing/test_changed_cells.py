@@ -28,8 +28,19 @@ CHANGES = [
     ("lenet5", "cs231n.md", 10, "| 10", "| 30", "Number of Activations (Memory)"),
     # a kernel that is no square, beside operations that it contradicts
     ("alexnet", "darknet", 2, "11 x11", "31 x11", "size/strd"),
+    # additions and concatenations print their output as their input
+    ("resnet18", "netscope", 61, "| 512 | 7x7 | 512", "| 515 | 7x7 | 512", "Input CH"),
+    ("squeezenet1_1", "netscope", 20, "| 128 | 55x55 | 128", "| 126 | 55x55 | 128", "Input CH"),
+    # an earlier output but for one axis: the row above says nothing of the others
+    ("resnet18", "netscope", 24, "| 64 |", "| 34 |", "Input CH"),
+    ("squeezenet1_1", "netscope", 62, "13x13", "43x13", "Input DIM"),
+    # strides and kernels whose window fits no row
+    ("alexnet", "layersheet", 4, "| 4               | 4", "| 2               | 4",
+     "Stride (Height)"),
+    ("resnet18", "layersheet", 30, "| 3                   | 3", "| 6                   | 3",
+     "Patch Size (Height)"),
     ("squeezenet1_1", "darknet.2018", 2, "224 x 224", "124 x 224", "input"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "notation", "number", "right", "wrong", "column"), CHANGES)
@@ -42,3 +53,10 @@ def test_a_changed_cell(
     (finding,) = of_figures(audit_text("\n".join(lines), "changed").findings)
     named = (f"{finding.column} in line {finding.line}", *finding.also)
     assert f"{column} in line {number}" in named
+
+
+def test_the_right_input_is_that_of_the_earlier_row() -> None:
+    """The row above `layer2.0.conv1` has 128 channels, and its input has 64."""
+    text = document("resnet18", "netscope").replace("| 64 | 56x56 | 128", "| 34 | 56x56 | 128", 1)
+    (finding,) = of_figures(audit_text(text, "changed").findings)
+    assert (finding.printed, finding.expected) == ("34", "64")

@@ -15,6 +15,7 @@ from layerscope.auditing.state import SUMMED, Checked, Key, checked_sheet, count
 from layerscope.auditing.totals import TotalCheck, check_plain_total, check_total
 from layerscope.documents.figures import RULES
 from layerscope.sheets.kinds import plain
+from layerscope.sheets.rules import IN
 from layerscope.sheets.sheet import EMPTY, Claim, Sheet
 from layerscope.sheets.structure import AXIS_PARTS, CellPart, RowLayer, without
 
@@ -135,8 +136,8 @@ def _expected(checked: Checked, suspect: Suspect, claim: Claim | None) -> str:
     cell_part = suspect.parts[0]
     layer = checked.layers.get(cell_part[0])
     names = [n for n, fact in layer.printed.items() if cell_part in fact.cells] if layer else []
-    if layer is None or not names:
-        return ""
+    if layer is None or not names or all(name in IN for name in names):
+        return ""  # the row above need not be the input
     found = without(layer, cell_part)
     if claim is not None and claim.figure is not None and claim.figure.formula is not None:
         key = (claim.meaning, "" if claim.labelled else claim.heading.text)

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from math import prod
 
 from msgspec.structs import replace
 
+from layerscope.auditing.chain_equations import chain_equations, equal_with
 from layerscope.auditing.equations import Equation
 from layerscope.sheets.kinds import POOLS, SAME_SHAPE
-from layerscope.sheets.open_ends import Tensors
 from layerscope.sheets.shapes import axes
-from layerscope.sheets.sheet import WHOLE
 from layerscope.sheets.structure import (
     CellPart,
     RowLayer,
     SizeFact,
-    given_sizes,
     with_value,
 )
 from layerscope.sheets.tree import class_name
@@ -34,13 +32,14 @@ from layerscope.sheets.windows import (
 )
 
 OTHER_TENSORS = ("unknown", "embedding", "flatten", "add")
+LEAST_JOINS = 2  # from which on they show what is printed as their input
 SQUARES = 5  # rows from which on equal heights and widths are a habit
 
 
 def shape_equations(layers: Sequence[RowLayer]) -> Iterator[Equation]:
     """The equations of all rows."""
     habit, habits = padding_habit(layers), window_habits(layers)
-    chained = list(_chains(layers))
+    chained = list(chain_equations(layers))
     # a table of modules leaves out what the forward does between them
     if sum(e.holds for e in chained) * 10 >= len(chained) * 8:
         yield from chained
@@ -60,16 +59,8 @@ def shape_equations(layers: Sequence[RowLayer]) -> Iterator[Equation]:
             yield from _unchanged(layer, "c")
         elif layer.kind == "flatten" and "flat" in layer.row.named.lower():
             yield from _flattened(layer)
+    yield from _joins(layers)
     yield from _squares(layers)
-
-
-def _chains(layers: Sequence[RowLayer]) -> Iterator[Equation]:
-    tensors = Tensors()
-    for layer in layers:
-        if layer.before is not None:
-            tensors.take(layer.get("cin", "hin", "win"), layer.before.get("cout", "hout", "wout"))
-            yield from _chain(layer, layer.before, tensors.seen)
-        tensors.add(layer.get("cout", "hout", "wout"))
 
 
 def _modules(layers: Sequence[RowLayer]) -> Iterator[Equation]:
@@ -100,7 +91,7 @@ def _module(layer: RowLayer, last: RowLayer) -> Iterator[Equation]:
             reason = f"the last layer of the module gives {given.value}"
             yield Equation(
                 out.cells | given.cells, out.value == given.value, target, str(given.value),
-                reason, group=f"module {layer.row.at}", holds_with=_equal(given, out),
+                reason, group=f"module {layer.row.at}", holds_with=equal_with(given, out),
             )  # fmt: skip
 
 
@@ -125,7 +116,7 @@ def _squares(layers: Sequence[RowLayer]) -> Iterator[Equation]:
                 Equation(
                     one.cells | two.cells, one.value == two.value, target,
                     str(one.value) if apart else "", reason, copied=True,
-                    holds_with=_equal(one, two),
+                    holds_with=equal_with(one, two),
                 )
             )  # fmt: skip
         odd = sum(not e.holds for e in found)
@@ -163,7 +154,7 @@ def _said_twice(layer: RowLayer) -> Iterator[Equation]:
         reason = f"another cell of the row says {first.value}"
         yield Equation(
             first.cells | fact.cells, first.value == fact.value, target, str(first.value), reason,
-            holds_with=_equal(first, fact),
+            holds_with=equal_with(first, fact),
         )  # fmt: skip
 
 
@@ -175,7 +166,7 @@ def _depths(layer: RowLayer) -> Iterator[Equation]:
     (target,) = depth.cells
     yield Equation(
         depth.cells | channels.cells, holds, target, str(channels.value),
-        f"the input has {channels.value} channels", holds_with=_equal(channels, depth),
+        f"the input has {channels.value} channels", holds_with=equal_with(channels, depth),
     )  # fmt: skip
 
 
@@ -196,7 +187,7 @@ def _matrix(layer: RowLayer) -> Iterator[Equation]:
         reason = f"a matrix of {inputs.value} inputs and {out.value} outputs"
         yield Equation(
             one.cells | two.cells, one.value == two.value, target, str(two.value), reason,
-            holds_with=_equal(one, two),
+            holds_with=equal_with(one, two),
         )  # fmt: skip
 
 
@@ -210,44 +201,21 @@ def _positions(layer: RowLayer) -> Iterator[Equation]:
         yield Equation(
             got.cells | out.cells, out.value in (1, got.value), target, str(got.value),
             f"a fully connected layer keeps the {got.value} of its input", copied=True,
-            group=f"positions {layer.row.at}", holds_with=_equal(got, out),
+            group=f"positions {layer.row.at}", holds_with=equal_with(got, out),
         )  # fmt: skip
 
 
-def _chain(layer: RowLayer, before: RowLayer, outputs: set[tuple[int, ...]]) -> Iterator[Equation]:
-    """A printed input is the output of the row above, or of an earlier one."""
-    printed = {axis: layer.printed[f"{axis}in"] for axis in "chw" if f"{axis}in" in layer.printed}
-    if not printed or layer.kind in ("concat", "add", "embedding"):
-        return
-    shape, above = layer.get("cin", "hin", "win"), before.get("cout", "hout", "wout")
-    branch = shape is not None and shape in outputs
-    flat = (
-        shape is not None
-        and above is not None
-        and (1, 1) in (shape[1:], above[1:])
-        and prod(shape) == prod(above)
-    )
-    flat = flat or _is_averaged(layer, before)
-    for axis, given in given_sizes(layer, before):
-        fact = printed.get(axis)
-        if fact is None or given is None or not given.cells:
-            continue
-        holds = given.value == fact.value
-        if holds or not (branch or flat):
-            (target,) = fact.cells
-            reason = f"the row above gives {given.value}"
-            yield Equation(
-                given.cells | fact.cells, holds, target, str(given.value), reason, copied=True,
-                holds_with=_equal(given, fact),
-            )  # fmt: skip
-
-
-def _is_averaged(layer: RowLayer, before: RowLayer) -> bool:
-    """Whether a vector has the channels of a map: its mean, which a forward takes without a row."""
-    shape, above = layer.get("cin", "hin", "win"), before.get("cout", "hout", "wout")
-    if shape is None or above is None or layer.kind not in ("fc", "dropout"):
-        return False
-    return shape == (above[0], 1, 1) and before.kind not in (*POOLS, "global_pool", "flatten")
+def _joins(layers: Sequence[RowLayer]) -> Iterator[Equation]:
+    """Additions and concatenations, where nearly all print their output as their input."""
+    for kind in ("add", "concat"):
+        found = [
+            list(_unchanged(layer, "chw"))
+            for layer in layers
+            if layer.kind == kind and "cin" in layer.printed and "cout" in layer.printed
+        ]
+        odd = sum(not all(e.holds for e in each) for each in found)
+        if len(found) > LEAST_JOINS and odd <= 1:
+            yield from (e for each in found for e in each)
 
 
 def _windows(layer: RowLayer, habit: Habit, habits: WindowHabits) -> Iterator[Equation]:
@@ -296,23 +264,6 @@ def _impossible(layer: RowLayer, axis: str, target: CellPart) -> Iterator[Equati
     yield Equation(cells, False, target, "", reason, group=f"window {layer.row.at}")
 
 
-def _equal(one: SizeFact, two: SizeFact) -> Callable[[CellPart, Fraction], bool | None]:
-    """Whether two sizes are equal if a part of a cell had another value."""
-
-    def holds(part: CellPart, value: Fraction) -> bool | None:
-        sizes = [
-            value if _says(fact, part) else fact.value if part not in fact.cells else None
-            for fact in (one, two)
-        ]
-        return None if None in sizes else sizes[0] == sizes[1]
-
-    return holds
-
-
-def _says(fact: SizeFact, part: CellPart) -> bool:
-    return all(c == part or (part[2] == WHOLE and c[:2] == part[:2]) for c in fact.cells)
-
-
 def _window_with(
     layer: RowLayer, axis: str, habit: Habit, habits: WindowHabits, part: CellPart, value: Fraction
 ) -> bool | None:
@@ -339,10 +290,11 @@ def _unchanged(layer: RowLayer, axes: str) -> Iterator[Equation]:
         if out is None or size is None or not out.cells or out.cells == size.cells:
             continue
         (target,) = out.cells
-        reason = f"a {layer.kind.replace('_', ' ')} keeps the {size.value} of its input"
+        word = layer.kind.replace("_", " ")
+        reason = f"{'an' if word[0] in 'aeiou' else 'a'} {word} keeps the {size.value} of its input"
         yield Equation(
             out.cells | size.cells, out.value == size.value, target, str(size.value), reason,
-            group=f"keeps {layer.row.at}", holds_with=_equal(size, out),
+            group=f"keeps {layer.row.at}", holds_with=equal_with(size, out),
         )  # fmt: skip
 
 

@@ -1,0 +1,101 @@
+"""Equations between the input that a row prints and the outputs of the rows above it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from math import prod
+
+from layerscope.auditing.equations import Equation
+from layerscope.sheets.kinds import POOLS
+from layerscope.sheets.open_ends import Tensors
+from layerscope.sheets.sheet import WHOLE
+from layerscope.sheets.structure import CellPart, RowLayer, SizeFact, given_sizes
+
+
+def chain_equations(layers: Sequence[RowLayer]) -> Iterator[Equation]:
+    """The equations of all rows that print an input."""
+    tensors = Tensors()
+    for layer in layers:
+        if layer.before is not None:
+            tensors.take(layer.get("cin", "hin", "win"), layer.before.get("cout", "hout", "wout"))
+            yield from _chain(layer, layer.before, tensors.seen)
+        tensors.add(layer.get("cout", "hout", "wout"))
+
+
+def _chain(layer: RowLayer, before: RowLayer, outputs: set[tuple[int, ...]]) -> Iterator[Equation]:
+    """A printed input is the output of the row above, or of an earlier one."""
+    printed = {axis: layer.printed[f"{axis}in"] for axis in "chw" if f"{axis}in" in layer.printed}
+    if not printed or layer.kind in ("concat", "add", "embedding"):
+        return
+    shape, above = layer.get("cin", "hin", "win"), before.get("cout", "hout", "wout")
+    branch = shape is not None and shape in outputs
+    flat = (
+        shape is not None
+        and above is not None
+        and (1, 1) in (shape[1:], above[1:])
+        and prod(shape) == prod(above)
+    )
+    flat = flat or _is_averaged(layer, before)
+    if shape is not None and above is not None and not (branch or flat):
+        near = [o for o in outputs if _differences(shape, o) == 1]
+        if near and _differences(shape, above) > 1:
+            yield from _near(printed, shape, near)
+            return
+    for axis, given in given_sizes(layer, before):
+        fact = printed.get(axis)
+        if fact is None or given is None or not given.cells:
+            continue
+        holds = given.value == fact.value
+        if holds or not (branch or flat):
+            (target,) = fact.cells
+            reason = f"the row above gives {given.value}"
+            yield Equation(
+                given.cells | fact.cells, holds, target, str(given.value), reason, copied=True,
+                holds_with=equal_with(given, fact),
+            )  # fmt: skip
+
+
+def _differences(one: Sequence[int], two: Sequence[int]) -> int:
+    return sum(a != b for a, b in zip(one, two, strict=True))
+
+
+def _near(
+    printed: Mapping[str, SizeFact], shape: tuple[int, ...], near: Sequence[tuple[int, ...]]
+) -> Iterator[Equation]:
+    """An input that is that of an earlier row but for one axis."""
+    for axis, size in zip("chw", shape, strict=True):
+        others = {each["chw".index(axis)] for each in near} - {size}
+        fact = printed.get(axis)
+        if not others or fact is None or len(fact.cells) != 1:
+            continue
+        (target,) = fact.cells
+        expected = str(*others) if len(others) == 1 else ""
+        reason = f"no row above gives {size}"
+        yield Equation(fact.cells, False, target, expected, reason, copied=True)
+        return
+
+
+def _is_averaged(layer: RowLayer, before: RowLayer) -> bool:
+    """Whether a vector has the channels of a map: its mean, which a forward takes without a row."""
+    shape, above = layer.get("cin", "hin", "win"), before.get("cout", "hout", "wout")
+    if shape is None or above is None or layer.kind not in ("fc", "dropout"):
+        return False
+    return shape == (above[0], 1, 1) and before.kind not in (*POOLS, "global_pool", "flatten")
+
+
+def equal_with(one: SizeFact, two: SizeFact) -> Callable[[CellPart, Fraction], bool | None]:
+    """Whether two sizes are equal if a part of a cell had another value."""
+
+    def holds(part: CellPart, value: Fraction) -> bool | None:
+        sizes = [
+            value if _says(fact, part) else fact.value if part not in fact.cells else None
+            for fact in (one, two)
+        ]
+        return None if None in sizes else sizes[0] == sizes[1]
+
+    return holds
+
+
+def _says(fact: SizeFact, part: CellPart) -> bool:
+    return all(c == part or (part[2] == WHOLE and c[:2] == part[:2]) for c in fact.cells)
