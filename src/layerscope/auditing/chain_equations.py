@@ -46,7 +46,7 @@ def _chain(layer: RowLayer, before: RowLayer, outputs: set[tuple[int, ...]]) -> 
         fact = printed.get(axis)
         if fact is None or given is None or not given.cells:
             continue
-        holds = given.value == fact.value
+        holds = given.value == fact.value or (axis == "c" and _is_depthwise(layer, given.value))
         if holds or not (branch or flat):
             (target,) = fact.cells
             reason = f"the row above gives {given.value}"
@@ -54,6 +54,12 @@ def _chain(layer: RowLayer, before: RowLayer, outputs: set[tuple[int, ...]]) -> 
                 given.cells | fact.cells, holds, target, str(given.value), reason, copied=True,
                 holds_with=equal_with(given, fact),
             )  # fmt: skip
+
+
+def _is_depthwise(layer: RowLayer, channels: int) -> bool:
+    """Whether filters of depth 1 take each channel of the input apart."""
+    got = layer.get("cin", "cout")
+    return layer.kind == "conv" and got is not None and got[0] == 1 and got[1] % channels == 0
 
 
 def _differences(one: Sequence[int], two: Sequence[int]) -> int:

@@ -14,7 +14,7 @@ from layerscope.auditing.findings import AuditedColumn, AuditedTable, Finding, F
 from layerscope.auditing.state import SUMMED, Checked, Key, checked_sheet, counts_of
 from layerscope.auditing.totals import TotalCheck, check_plain_total, check_total
 from layerscope.documents.figures import RULES
-from layerscope.sheets.kinds import plain
+from layerscope.sheets.kinds import Kind, plain
 from layerscope.sheets.rules import IN
 from layerscope.sheets.sheet import EMPTY, Claim, Sheet
 from layerscope.sheets.structure import AXIS_PARTS, CellPart, RowLayer, without
@@ -211,8 +211,8 @@ def _missing(checked: Checked) -> Iterator[Finding]:
         if not heading or (meaning, heading) not in checked.conventions:
             continue
         layers = {row: layer for row, layer in checked.layers.items() if layer.last is None}
-        for kind in dict.fromkeys(layer.kind for layer in layers.values()):
-            rows = [row for row, layer in layers.items() if layer.kind == kind]
+        for like in dict.fromkeys(map(_form, layers.values())):
+            rows = [row for row, layer in layers.items() if _form(layer) == like]
             by_row = {c.row: c for c in claims}
             filled = [row for row in rows if row in by_row and by_row[row].figure is not None]
             blank = [row for row in rows if row in by_row and plain(by_row[row].cell.text) in EMPTY]
@@ -221,6 +221,11 @@ def _missing(checked: Checked) -> Iterator[Finding]:
             for row in blank:
                 if layers[row] is not tied:
                     yield _blank(checked, by_row[row])
+
+
+def _form(layer: RowLayer) -> tuple[Kind, bool]:
+    """The kind of a layer, and whether its row has a window: a pool without one is a global one."""
+    return layer.kind, "kh" in layer.printed
 
 
 def _blank(checked: Checked, claim: Claim) -> Finding:

@@ -192,16 +192,19 @@ def _matrix(layer: RowLayer) -> Iterator[Equation]:
 
 
 def _positions(layer: RowLayer) -> Iterator[Equation]:
-    """A fully connected layer has one position, or those of the input that its row prints."""
-    for axis in "hw":
-        got, out = layer.printed.get(f"{axis}in"), layer.printed.get(f"{axis}out")
-        if got is None or out is None or not got.cells or not out.cells:
+    """A fully connected layer makes a vector of a vector."""
+    given = [layer.printed.get(name) for name in ("hin", "win")]
+    if any(fact is None or fact.value != 1 or not fact.cells for fact in given):
+        return
+    for fact, name in zip(given, ("hout", "wout"), strict=True):
+        out = layer.printed.get(name)
+        if fact is None or out is None or not out.cells:
             continue
         (target,) = out.cells
         yield Equation(
-            got.cells | out.cells, out.value in (1, got.value), target, str(got.value),
-            f"a fully connected layer keeps the {got.value} of its input", copied=True,
-            group=f"positions {layer.row.at}", holds_with=equal_with(got, out),
+            fact.cells | out.cells, out.value == 1, target, "1",
+            "a fully connected layer makes a vector of a vector", copied=True,
+            group=f"positions {layer.row.at}", holds_with=equal_with(fact, out),
         )  # fmt: skip
 
 
