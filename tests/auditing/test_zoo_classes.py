@@ -14,6 +14,8 @@ RIGHT = [
     ("inception_v2-no-separable-conv-slim", "darknet.2019"),
     # more than 60 convolutions, of which a late one shows that figures are rounded
     ("resnet_v1_101-slim", "backbone"),
+    # convolutions with six groups
+    ("regnet_y_400mf", "keras"),
     # fully connected layers of the last axis
     ("vit_b_16", "netscope"),
 ]

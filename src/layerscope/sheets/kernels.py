@@ -23,6 +23,7 @@ SHAPES = 24  # of earlier rows that are tried
 FIRST_CHANNELS = (3, 1, 4, 2)  # of an input that the table does not have
 EITHER = ((False, True),)
 WITHOUT_FIRST = ((False,), (False, True))  # biases, of a convolution before a norm
+GROUPED = (3, 5, 7)  # kernels of convolutions with any number of groups
 WITH_KERNEL = ("conv", "deconv", "depthwise")
 
 
@@ -310,9 +311,14 @@ def _candidates(
         if groups and channels % groups == 0 and out % groups == 0:
             for kernel in kernels:
                 yield _kernel(layer, kernel), groups
-    if not _is_line(layer) and layer.kind != "depthwise":
+    if layer.kind == "depthwise":
+        return
+    if not _is_line(layer):
         for kernel in LINES:
             yield (1, kernel), 1
+    for groups in range(3, min(channels, out) // 2 + 1):  # of a width that divides the channels
+        if channels % groups == 0 and out % groups == 0 and groups not in usual:
+            yield from ((_kernel(layer, kernel), groups) for kernel in GROUPED)
 
 
 def _explained(
