@@ -14,7 +14,7 @@ from layerscope.auditing.equations import Equation
 from layerscope.documents.figures import RULES, Figure
 from layerscope.documents.figures import Rule as Rounding
 from layerscope.sheets.kernels import with_inputs, with_open_kernels
-from layerscope.sheets.rules import rules
+from layerscope.sheets.rules import RECURRENT, rules
 from layerscope.sheets.sheet import Claim
 from layerscope.sheets.structure import CellPart, RowLayer, with_value
 
@@ -39,15 +39,13 @@ def figure_equations(
         rule = convention.by_kind.get(layer.kind)
         if number is None or rule is None:
             continue
-        if cut and layer.kind == "flatten" and _keeps(figure, layer, convention):
-            continue
-        if layer is tied and not figure.mantissa:
+        reshaped = cut and layer.kind == "flatten" and _keeps(figure, layer, convention)
+        if reshaped or _is_left_open(layer, convention) or (layer is tied and not figure.mantissa):
             continue
         cells = layer.cells(*rule.uses) | {claim.cell_part}
+        times = (1, _images(layer, convention), *windows)
         holds = (
-            convention.explains(figure, number)
-            or convention.explains(figure, number * _images(layer, convention))
-            or any(convention.explains(figure, number * count) for count in windows)
+            any(convention.explains(figure, number * count) for count in times)
             or _is_layers_own(claim, layer, convention)
             or _is_of_axis(figure, layer, convention)
         )
@@ -62,6 +60,11 @@ def figure_equations(
             () if holds else tuple(convention.counts(layer)),
             holds_with=_another(claim, figure, layer, convention),
         )  # fmt: skip
+
+
+def _is_left_open(layer: RowLayer, convention: ColumnConvention) -> bool:
+    """Whether recurrent layers have cells of another kind, or outputs that are not joined."""
+    return layer.kind in RECURRENT and layer.kind in convention.unsettled
 
 
 def tied_layer(layers: dict[int, RowLayer]) -> RowLayer | None:

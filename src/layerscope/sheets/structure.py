@@ -259,12 +259,7 @@ def refill(layer: RowLayer) -> None:
             if fact:
                 sizes[f"{axis}out"] = fact
         return
-    if before is not None:
-        for axis, given in given_sizes(layer, before):
-            if given is not None:
-                sizes.setdefault(f"{axis}in", given)
-    elif "depth" in sizes:
-        sizes.setdefault("cin", sizes["depth"])
+    _take_input(layer, before)
     if layer.kind in SAME_SHAPE or layer.kind in ("add",):
         _same(sizes, "chw")
     elif layer.kind in POOLS or layer.kind in ("upsample", "depthwise"):
@@ -292,6 +287,16 @@ def refill(layer: RowLayer) -> None:
             sizes.setdefault("wout", SizeFact(1))
     if layer.kind in ("conv", "deconv", *POOLS):
         _spatial(layer)
+
+
+def _take_input(layer: RowLayer, before: RowLayer | None) -> None:
+    """Add the sizes of the input, without one the depth of the filters."""
+    if before is not None:
+        for axis, given in given_sizes(layer, before):
+            if given is not None:
+                layer.sizes.setdefault(f"{axis}in", given)
+    elif "depth" in layer.sizes:
+        layer.sizes.setdefault("cin", layer.sizes["depth"])
 
 
 def given_sizes(layer: RowLayer, before: RowLayer) -> Iterator[tuple[str, SizeFact | None]]:
