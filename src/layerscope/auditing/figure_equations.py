@@ -43,7 +43,7 @@ def figure_equations(
         if reshaped or _is_left_open(layer, convention) or (layer is tied and not figure.mantissa):
             continue
         cells = layer.cells(*rule.uses) | {claim.cell_part}
-        times = (1, _images(layer, convention), *windows)
+        times: tuple[int | Fraction, ...] = (1, _images(layer, convention), *windows)
         holds = (
             any(convention.explains(figure, number * count) for count in times)
             or _is_layers_own(claim, layer, convention)
