@@ -34,6 +34,8 @@ CHANGES = [
     # an earlier output but for one axis: the row above says nothing of the others
     ("resnet18", "netscope", 24, "| 64 |", "| 34 |", "Input CH"),
     ("squeezenet1_1", "netscope", 62, "13x13", "43x13", "Input DIM"),
+    # a row further below takes this output
+    ("squeezenet1_1", "cs231n", 4, "[55x55x16]", "[55x55x18]", "shape"),
     # strides and kernels whose window fits no row
     ("alexnet", "layersheet", 4, "| 4               | 4", "| 2               | 4",
      "Stride (Height)"),

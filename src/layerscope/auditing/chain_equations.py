@@ -16,28 +16,29 @@ from layerscope.sheets.structure import CellPart, RowLayer, SizeFact, given_size
 def chain_equations(layers: Sequence[RowLayer]) -> Iterator[Equation]:
     """The equations of all rows that print an input."""
     tensors = Tensors()
+    rows: dict[tuple[int, ...], RowLayer] = {}  # the last row with an output
     for layer in layers:
         if layer.before is not None:
             tensors.take(layer.get("cin", "hin", "win"), layer.before.get("cout", "hout", "wout"))
-            yield from _chain(layer, layer.before, tensors.seen)
+            yield from _chain(layer, layer.before, tensors.seen, rows)
         tensors.add(layer.get("cout", "hout", "wout"))
+        rows[layer.get("cout", "hout", "wout") or ()] = layer
 
 
-def _chain(layer: RowLayer, before: RowLayer, outputs: set[tuple[int, ...]]) -> Iterator[Equation]:
+def _chain(
+    layer: RowLayer,
+    before: RowLayer,
+    outputs: set[tuple[int, ...]],
+    rows: Mapping[tuple[int, ...], RowLayer],
+) -> Iterator[Equation]:
     """A printed input is the output of the row above, or of an earlier one."""
     printed = {axis: layer.printed[f"{axis}in"] for axis in "chw" if f"{axis}in" in layer.printed}
     if not printed or layer.kind in ("concat", "add", "embedding"):
         return
     shape, above = layer.get("cin", "hin", "win"), before.get("cout", "hout", "wout")
-    branch = shape is not None and shape in outputs
-    flat = (
-        shape is not None
-        and above is not None
-        and (1, 1) in (shape[1:], above[1:])
-        and prod(shape) == prod(above)
-    )
-    flat = flat or _is_averaged(layer, before)
-    if shape is not None and above is not None and not (branch or flat):
+    free = (shape is not None and shape in outputs) or _is_flat(layer, before)
+    near: list[tuple[int, ...]] = []
+    if shape is not None and above is not None and not free:
         near = [o for o in outputs if _differences(shape, o) == 1]
         if near and _differences(shape, above) > 1:
             yield from _near(printed, shape, near)
@@ -47,13 +48,36 @@ def _chain(layer: RowLayer, before: RowLayer, outputs: set[tuple[int, ...]]) -> 
         if fact is None or given is None or not given.cells:
             continue
         holds = given.value == fact.value or (axis == "c" and _is_depthwise(layer, given.value))
-        if holds or not (branch or flat):
+        if holds or not free:
             (target,) = fact.cells
             reason = f"the row above gives {given.value}"
+            others = [rows[o].sizes[f"{axis}out"] for o in near if o in rows and not holds]
             yield Equation(
-                given.cells | fact.cells, holds, target, str(given.value), reason, copied=True,
-                holds_with=equal_with(given, fact),
+                given.cells.union(fact.cells, *(other.cells for other in others)), holds, target,
+                str(given.value), reason, copied=True, holds_with=_either(given, fact, others),
             )  # fmt: skip
+
+
+def _is_flat(layer: RowLayer, before: RowLayer) -> bool:
+    """Whether an input has the elements of the output above in another shape, or their means."""
+    shape, above = layer.get("cin", "hin", "win"), before.get("cout", "hout", "wout")
+    if shape is None or above is None:
+        return False
+    same = (1, 1) in (shape[1:], above[1:]) and prod(shape) == prod(above)
+    return same or _is_averaged(layer, before)
+
+
+def _either(
+    given: SizeFact, fact: SizeFact, others: Sequence[SizeFact]
+) -> Callable[[CellPart, Fraction], bool | None]:
+    """Whether an input is the output above, or that of another row, if a part had another value."""
+
+    def holds(part: CellPart, value: Fraction) -> bool | None:
+        if part not in given.cells | fact.cells and any(_says(other, part) for other in others):
+            return value == fact.value
+        return equal_with(given, fact)(part, value)
+
+    return holds
 
 
 def _is_depthwise(layer: RowLayer, channels: int) -> bool:
