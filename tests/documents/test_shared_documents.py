@@ -151,6 +151,5 @@ def test_most_headings_of_the_documents_are_recognised(shared: Path) -> None:
         if cell.text and meaning_of(cell.text) is None
     }
     assert unread == {
-        "Squeezed shape", "Form", "c_size", "c_macc", "c_type", "c_id", "rom", "tensors",
-        "shape (array id)",
+        "Form", "c_size", "c_macc", "c_type", "c_id", "rom", "tensors", "shape (array id)",
     }  # fmt: skip

@@ -18,12 +18,13 @@ from layerscope.auditing.equations import Equation, Suspect, suspects
 from layerscope.auditing.state import Checked, checked_sheet
 from layerscope.documents.figures import Figure
 from layerscope.limits import MOST_SIZE
-from layerscope.sheets.sheet import WHOLE, sheet_without
+from layerscope.sheets.sheet import WHOLE, sheet_with, sheet_without
 from layerscope.sheets.structure import CellPart, Cells, value_of
 
 CANDIDATES = 24  # parts of cells that are left out one after the other
 SMALL = 12  # kernels, strides and paddings below it are tried
 NEAR = 6  # rows whose sizes are tried
+TRIED = 3  # values of a size with which a sheet is checked again
 EQUAL = 3  # cells that are named beside the first
 WORK = 8_000  # rows that are checked again in all; beyond them equations are counted only
 COUNTED = 1_000_000  # equations that are looked at in all; beyond them no more cells are named
@@ -119,15 +120,17 @@ def _values(
     if not said or layer is None:
         yield None
         return
-    open_ = True
-    for value in tried:
-        results = [e.holds_with(part, value) for e in said if e.holds_with is not None]
-        if any(result is not None for result in results):
-            open_ = False
-        if False not in results:
-            yield value
-    if open_:
+    results = {value: [_holds(e, part, value) for e in said] for value in tried}
+    right = [value for value, found in results.items() if True in found and False not in found]
+    if right:
+        sure = [value for value in right if None not in results[value]]
+        yield from sure or right
+    elif all(set(found) == {None} for found in results.values()):
         yield None
+
+
+def _holds(equation: Equation, part: CellPart, value: Fraction) -> bool | None:
+    return equation.holds_with(part, value) if equation.holds_with is not None else None
 
 
 def _tried(checked: Checked, part: CellPart, equation: Equation) -> Iterator[Fraction]:
@@ -186,24 +189,69 @@ def _trial(
         e for e in left.equations
         if not e.holds and e.target not in cells and not (e.copied and e.cells & copies)
     ]  # fmt: skip
-    if broken:
-        return _Trial(part, False, 0)
     holding = [e for e in checked.equations if e.holds and not e.copied]
     mine = [e for e in holding if any(_is_in(cell, part) for cell in e.cells)]
+    tried: _Tried = {}
+    if broken or not all(_says(e, part) for e in mine):
+        tried = _with_values(checked, part, linked, values)
+    if broken:  # what is inferred without the cell may be wrong: the cell with a right value is not
+        values = [value for value, (_, left_broken) in tried.items() if not left_broken]
+        if not values:
+            return _Trial(part, False, 0)
     gone = max(0, _holding(checked.equations) - _holding(left.equations))
-    return _Trial(part, True, min(_lost(mine, part, value, gone) for value in values))
+    return _Trial(part, True, min(_lost(mine, part, value, gone, tried) for value in values))
 
 
-def _lost(holding: Sequence[Equation], part: CellPart, value: Fraction | None, gone: int) -> int:
+# value -> targets of the equations that hold with it, and how many it breaks or does not mend
+_Tried = dict[Fraction, tuple[frozenset[CellPart], int]]
+
+
+def _with_values(
+    checked: Checked,
+    part: CellPart,
+    linked: Sequence[Equation],
+    values: Sequence[Fraction | None],
+) -> _Tried:
+    """Check the sheet with other values in a part that says a size.
+
+    Equations of other rows may have sizes that are computed from it and from others.
+    """
+    layer = checked.layers.get(part[0])
+    if layer is None or value_of(layer, part) is None:
+        return {}
+    found: _Tried = {}
+    others = {e.target for e in checked.equations if not e.holds and e not in linked}
+    for value in values[:TRIED]:
+        if value is not None and value.denominator == 1:
+            sheet = sheet_with(checked.sheet, part, int(value))
+            equations = checked_sheet(sheet, checked.number, checked).equations
+            holding = frozenset(e.target for e in equations if e.holds)
+            broken = _count(e for e in equations if not e.holds and e.target not in others)
+            found[value] = holding, broken
+    return found
+
+
+def _says(equation: Equation, part: CellPart) -> bool:
+    """Whether an equation says by itself if it holds with another value."""
+    return _holds(equation, part, Fraction(1)) is not None
+
+
+def _lost(
+    holding: Sequence[Equation], part: CellPart, value: Fraction | None, gone: int, tried: _Tried
+) -> int:
     """Equations that hold and would not with another value."""
     strict = [
         e for e in holding if not e.follows or e.target[0] == part[0] or e.target[1] != part[1]
     ]
     if value is None:
         return min(gone, _count(strict))
-    return _count(
-        e for e in strict if e.holds_with is None or e.holds_with(part, value) in (False, None)
-    )
+
+    def holds(equation: Equation) -> bool:
+        said = _holds(equation, part, value)
+        return equation.target in targets if said is None else said
+
+    targets, broken = tried.get(value, (frozenset(), 0))
+    return max(broken, _count(e for e in strict if not holds(e)))
 
 
 def _holding(equations: Iterable[Equation]) -> int:

@@ -14,7 +14,8 @@ from layerscope.auditing.findings import AuditedColumn, AuditedTable, Finding, F
 from layerscope.auditing.state import SUMMED, Checked, Key, checked_sheet, counts_of
 from layerscope.auditing.totals import TotalCheck, check_plain_total, check_total
 from layerscope.documents.figures import RULES
-from layerscope.sheets.kinds import plain
+from layerscope.sheets.kinds import Kind, plain
+from layerscope.sheets.rules import IN
 from layerscope.sheets.sheet import EMPTY, Claim, Sheet
 from layerscope.sheets.structure import AXIS_PARTS, CellPart, RowLayer, without
 
@@ -135,8 +136,8 @@ def _expected(checked: Checked, suspect: Suspect, claim: Claim | None) -> str:
     cell_part = suspect.parts[0]
     layer = checked.layers.get(cell_part[0])
     names = [n for n, fact in layer.printed.items() if cell_part in fact.cells] if layer else []
-    if layer is None or not names:
-        return ""
+    if layer is None or not names or all(name in IN for name in names):
+        return ""  # the row above need not be the input
     found = without(layer, cell_part)
     if claim is not None and claim.figure is not None and claim.figure.formula is not None:
         key = (claim.meaning, "" if claim.labelled else claim.heading.text)
@@ -210,8 +211,8 @@ def _missing(checked: Checked) -> Iterator[Finding]:
         if not heading or (meaning, heading) not in checked.conventions:
             continue
         layers = {row: layer for row, layer in checked.layers.items() if layer.last is None}
-        for kind in dict.fromkeys(layer.kind for layer in layers.values()):
-            rows = [row for row, layer in layers.items() if layer.kind == kind]
+        for like in dict.fromkeys(map(_form, layers.values())):
+            rows = [row for row, layer in layers.items() if _form(layer) == like]
             by_row = {c.row: c for c in claims}
             filled = [row for row in rows if row in by_row and by_row[row].figure is not None]
             blank = [row for row in rows if row in by_row and plain(by_row[row].cell.text) in EMPTY]
@@ -220,6 +221,11 @@ def _missing(checked: Checked) -> Iterator[Finding]:
             for row in blank:
                 if layers[row] is not tied:
                     yield _blank(checked, by_row[row])
+
+
+def _form(layer: RowLayer) -> tuple[Kind, bool]:
+    """The kind of a layer, and whether its row has a window: a pool without one is a global one."""
+    return layer.kind, "kh" in layer.printed
 
 
 def _blank(checked: Checked, claim: Claim) -> Finding:

@@ -98,7 +98,7 @@ def choose(
     heading, meaning = claims[0].heading, claims[0].meaning
     batches = (batch, 1) if batch else _batches(layers.values(), given)
     counted = _counted(meaning, given)
-    best: ColumnConvention | None = None
+    best: list[ColumnConvention] = []
     for base, rounding in _writings(given):
         bounds = [_bounds(figure, base, rounding) for _, figure in given]
         for factor, images in product(factors(meaning, heading.unit), batches):
@@ -107,9 +107,16 @@ def choose(
             scale = _whole(Fraction(factor * images) / heading.scale)
             empty = ColumnConvention(heading, meaning, {}, factor, images, base, rounding)
             found = _with_rules(empty, counted, bounds, scale)
-            if best is None or found.explained > best.explained:
-                best = found
-    return None if best is None else replace(best, written=_written(best, given))
+            if not best or found.explained > best[0].explained:
+                best = [found]
+            elif found.explained == best[0].explained:
+                best.append(found)
+    if not best:
+        return None
+    filled = [(layer, c.figure) for c in claims if c.figure and (layer := layers.get(c.row))]
+    if len(best) > 1 and len(filled) > len(given):  # rows that are not in the sample decide
+        best.sort(key=lambda each: -_written(each, filled))
+    return replace(best[0], written=_written(best[0], given))
 
 
 def _writings(given: Sequence[tuple[RowLayer, Figure]]) -> Iterable[tuple[int, Rounding]]:

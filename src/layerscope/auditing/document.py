@@ -12,6 +12,7 @@ from layerscope.auditing.boda import audit_boda, lines_of
 from layerscope.auditing.check import audit_sheet
 from layerscope.auditing.dagnn import audit_dag
 from layerscope.auditing.findings import Audit, AuditedTable, Finding
+from layerscope.auditing.footers import footer_findings
 from layerscope.auditing.fvcore import audit_fvcore, is_fvcore
 from layerscope.auditing.ptflops import audit_ptflops
 from layerscope.auditing.torchstat import audit_torchstat, is_torchstat
@@ -78,10 +79,13 @@ def audit_text(
     if profile is not None and table in (None, 1):
         tables.append(replace(profile[0], number=1, title=title, document=name))
         findings += [replace(finding, document=name) for finding in profile[1]]
-    for number, each in enumerate(sheets, 1 + (profile is not None)):
+    for at, each in enumerate(sheets):
+        number = 1 + at + (profile is not None)
         sheet = sheet_of(each) if table in (None, number) else None
         if sheet is not None:
             audited, found = _audit_of(sheet, check)(sheet, number)
+            end = sheets[at + 1].line if at + 1 < len(sheets) else len(lines) + 1
+            found += footer_findings(sheet, lines, end, found, number)
             tables.append(replace(audited, number=number, title=sheet.table.title, document=name))
             spots = Spots(sheet, lines if found else ())
             findings += [

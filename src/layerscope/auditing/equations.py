@@ -23,6 +23,7 @@ class Equation(Struct, frozen=True):
     others: tuple[Fraction, ...] = ()  # figures by rules that no figure of the column excludes
     copied: bool = False  # one cell repeats another: if it holds, it speaks for neither
     follows: bool = False  # it adds to the row above: what follows from a mistake speaks not for it
+    beside: bool = False  # broken, it counts only beside another broken one with a cell of it
     group: str = ""  # equations of one group, such as height and width of a window, count once
     holds_with: Callable[[CellPart, Fraction], bool | None] | None = None  # another value in a cell
 
@@ -32,6 +33,15 @@ class Suspect(Struct, frozen=True):
 
     parts: tuple[CellPart, ...]
     equation: Equation
+
+
+def counted(equations: Sequence[Equation]) -> list[Equation]:
+    """Equations without those that count only beside another broken one and have none."""
+    cells = {cell[:2] for e in equations if not (e.holds or e.beside) for cell in e.cells}
+    return [
+        e for e in equations
+        if e.holds or not e.beside or any(cell[:2] in cells for cell in e.cells)
+    ]  # fmt: skip
 
 
 def suspects(equations: Sequence[Equation]) -> Iterator[Suspect]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
+from itertools import product
 from math import prod
 
 from layerscope.auditing.conventions import ColumnConvention
@@ -13,7 +14,7 @@ from layerscope.auditing.equations import Equation
 from layerscope.documents.figures import RULES, Figure
 from layerscope.documents.figures import Rule as Rounding
 from layerscope.sheets.kernels import with_inputs, with_open_kernels
-from layerscope.sheets.rules import rules
+from layerscope.sheets.rules import RECURRENT, rules
 from layerscope.sheets.sheet import Claim
 from layerscope.sheets.structure import CellPart, RowLayer, with_value
 
@@ -38,15 +39,13 @@ def figure_equations(
         rule = convention.by_kind.get(layer.kind)
         if number is None or rule is None:
             continue
-        if cut and layer.kind == "flatten" and _keeps(figure, layer, convention):
-            continue
-        if layer is tied and not figure.mantissa:
+        reshaped = cut and layer.kind == "flatten" and _keeps(figure, layer, convention)
+        if reshaped or _is_left_open(layer, convention) or (layer is tied and not figure.mantissa):
             continue
         cells = layer.cells(*rule.uses) | {claim.cell_part}
+        times: tuple[int | Fraction, ...] = (1, _images(layer, convention), *windows)
         holds = (
-            convention.explains(figure, number)
-            or convention.explains(figure, number * _images(layer, convention))
-            or any(convention.explains(figure, number * count) for count in windows)
+            any(convention.explains(figure, number * count) for count in times)
             or _is_layers_own(claim, layer, convention)
             or _is_of_axis(figure, layer, convention)
         )
@@ -61,6 +60,11 @@ def figure_equations(
             () if holds else tuple(convention.counts(layer)),
             holds_with=_another(claim, figure, layer, convention),
         )  # fmt: skip
+
+
+def _is_left_open(layer: RowLayer, convention: ColumnConvention) -> bool:
+    """Whether recurrent layers have cells of another kind, or outputs that are not joined."""
+    return layer.kind in RECURRENT and layer.kind in convention.unsettled
 
 
 def tied_layer(layers: dict[int, RowLayer]) -> RowLayer | None:
@@ -189,6 +193,25 @@ def share_equations(
             cells, holds, share.cell_part, f"{float(percent):.2f}%", reason, percent,
             holds_with=partial(_share_with, share, claim, total),
         )  # fmt: skip
+
+
+def formula_equations(claims: Iterable[Claim]) -> list[Equation]:
+    """One equation for each figure behind a formula, in columns where most formulas give theirs."""
+    found = []
+    for claim in claims:
+        figure = claim.figure
+        if figure is None or figure.formula is None or "=" not in claim.cell.text:
+            continue
+        ways = product((1000, 1024), RULES)
+        holds = any(figure.stands_for(figure.formula, base, how) for base, how in ways)
+        expected = text_of(figure.formula)
+        found.append(
+            Equation(
+                frozenset({claim.cell_part}), holds, claim.cell_part, expected,
+                f"the formula before it gives {expected}", figure.formula,
+            )
+        )  # fmt: skip
+    return found if sum(e.holds for e in found) * 2 > len(found) else []
 
 
 def sum_equations(claims: Sequence[Claim], layers: dict[int, RowLayer]) -> Iterator[Equation]:

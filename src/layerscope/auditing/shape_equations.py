@@ -3,66 +3,64 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from math import prod
 
+from msgspec.structs import replace
+
+from layerscope.auditing.chain_equations import chain_equations, equal_with
 from layerscope.auditing.equations import Equation
 from layerscope.sheets.kinds import POOLS, SAME_SHAPE
-from layerscope.sheets.open_ends import Tensors
 from layerscope.sheets.shapes import axes
-from layerscope.sheets.sheet import WHOLE
 from layerscope.sheets.structure import (
     CellPart,
     RowLayer,
     SizeFact,
-    given_sizes,
     with_value,
 )
 from layerscope.sheets.tree import class_name
 from layerscope.sheets.windows import (
     Habit,
-    PoolHabits,
+    WindowHabits,
+    fits_depth,
     padding_habit,
-    pool_habits,
     sizes_left_open,
+    window_habits,
     window_sizes,
 )
 
 OTHER_TENSORS = ("unknown", "embedding", "flatten", "add")
+LEAST_JOINS = 2  # from which on they show what is printed as their input
 SQUARES = 5  # rows from which on equal heights and widths are a habit
 
 
 def shape_equations(layers: Sequence[RowLayer]) -> Iterator[Equation]:
     """The equations of all rows."""
-    habit, pools = padding_habit(layers), pool_habits(layers)
-    chained = list(_chains(layers))
+    habit, habits = padding_habit(layers), window_habits(layers)
+    chained = list(chain_equations(layers))
     # a table of modules leaves out what the forward does between them
     if sum(e.holds for e in chained) * 10 >= len(chained) * 8:
         yield from chained
     yield from _modules(layers)
-    yield from _squares(layers)
     yield from _batches(layers)
     for layer in layers:
         yield from _said_twice(layer)
+        yield from _depths(layer)
         if layer.kind in ("conv", "depthwise", *POOLS):
-            yield from _windows(layer, habit, pools)
+            yield from _windows(layer, habit, habits)
+        elif layer.kind == "fc":
+            yield from _matrix(layer)
+            yield from _positions(layer)
         if layer.kind in SAME_SHAPE:
             yield from _unchanged(layer, "chw")
         elif layer.kind in (*POOLS, "global_pool"):
             yield from _unchanged(layer, "c")
         elif layer.kind == "flatten" and "flat" in layer.row.named.lower():
             yield from _flattened(layer)
-
-
-def _chains(layers: Sequence[RowLayer]) -> Iterator[Equation]:
-    tensors = Tensors()
-    for layer in layers:
-        if layer.before is not None:
-            tensors.take(layer.get("cin", "hin", "win"), layer.before.get("cout", "hout", "wout"))
-            yield from _chain(layer, layer.before, tensors.seen)
-        tensors.add(layer.get("cout", "hout", "wout"))
+    yield from _joins(layers)
+    yield from _squares(layers)
 
 
 def _modules(layers: Sequence[RowLayer]) -> Iterator[Equation]:
@@ -93,7 +91,7 @@ def _module(layer: RowLayer, last: RowLayer) -> Iterator[Equation]:
             reason = f"the last layer of the module gives {given.value}"
             yield Equation(
                 out.cells | given.cells, out.value == given.value, target, str(given.value),
-                reason, group=f"module {layer.row.at}", holds_with=_equal(given, out),
+                reason, group=f"module {layer.row.at}", holds_with=equal_with(given, out),
             )  # fmt: skip
 
 
@@ -113,20 +111,18 @@ def _squares(layers: Sequence[RowLayer]) -> Iterator[Equation]:
                 continue  # the kernel is the whole input
             (target,) = two.cells
             reason = f"height {one.value} and width {two.value}, equal in the other rows"
-            equal = one.value == two.value
+            apart = len({cell[:2] for cell in one.cells | two.cells}) > 1
             found.append(
                 Equation(
-                    one.cells | two.cells,
-                    equal,
-                    target,
-                    str(one.value),
-                    reason,
-                    copied=True,
-                    holds_with=_equal(one, two),
+                    one.cells | two.cells, one.value == two.value, target,
+                    str(one.value) if apart else "", reason, copied=True,
+                    holds_with=equal_with(one, two),
                 )
-            )
-        if len(found) >= SQUARES and sum(e.holds for e in found) * 10 >= len(found) * 9:
-            yield from found
+            )  # fmt: skip
+        odd = sum(not e.holds for e in found)
+        if len(found) >= SQUARES and (odd == 1 or odd * 10 <= len(found)):
+            alone = high[0] != "h" and odd * 10 > len(found)  # one window may be no square
+            yield from (replace(e, beside=alone) for e in found)
 
 
 def _batches(layers: Sequence[RowLayer]) -> Iterator[Equation]:
@@ -158,52 +154,79 @@ def _said_twice(layer: RowLayer) -> Iterator[Equation]:
         reason = f"another cell of the row says {first.value}"
         yield Equation(
             first.cells | fact.cells, first.value == fact.value, target, str(first.value), reason,
-            holds_with=_equal(first, fact),
+            holds_with=equal_with(first, fact),
         )  # fmt: skip
 
 
-def _chain(layer: RowLayer, before: RowLayer, outputs: set[tuple[int, ...]]) -> Iterator[Equation]:
-    """A printed input is the output of the row above, or of an earlier one."""
-    printed = {axis: layer.printed[f"{axis}in"] for axis in "chw" if f"{axis}in" in layer.printed}
-    if not printed or layer.kind in ("concat", "add", "embedding"):
+def _depths(layer: RowLayer) -> Iterator[Equation]:
+    """The depth of filters is the number of channels, or a part of them in groups."""
+    depth, channels, holds = layer.printed.get("depth"), layer.sizes.get("cin"), fits_depth(layer)
+    if depth is None or channels is None or holds is None or depth.cells == channels.cells:
         return
-    shape, above = layer.get("cin", "hin", "win"), before.get("cout", "hout", "wout")
-    branch = shape is not None and shape in outputs
-    flat = (
-        shape is not None
-        and above is not None
-        and (1, 1) in (shape[1:], above[1:])
-        and prod(shape) == prod(above)
-    )
-    flat = flat or _is_averaged(layer, before)
-    for axis, given in given_sizes(layer, before):
-        fact = printed.get(axis)
-        if fact is None or given is None or not given.cells:
+    (target,) = depth.cells
+    yield Equation(
+        depth.cells | channels.cells, holds, target, str(channels.value),
+        f"the input has {channels.value} channels", holds_with=equal_with(channels, depth),
+    )  # fmt: skip
+
+
+def _matrix(layer: RowLayer) -> Iterator[Equation]:
+    """The kernel of a fully connected layer as a matrix: inputs and outputs."""
+    high, wide = layer.printed.get("kh"), layer.printed.get("kw")
+    got, out = layer.get("cin", "hin", "win"), layer.sizes.get("cout")
+    if high is None or wide is None or got is None or out is None or not (high.cells and out.cells):
+        return
+    inputs = SizeFact(got[0], layer.sizes["cin"].cells)
+    if high.value == prod(got):
+        inputs = SizeFact(prod(got), layer.cells("cin", "hin", "win"))
+    pairs = (high, inputs), (wide, out)
+    if high.cells == wide.cells or all(one.value != two.value for one, two in pairs):
+        return  # a window
+    for one, two in pairs:
+        (target,) = one.cells
+        reason = f"a matrix of {inputs.value} inputs and {out.value} outputs"
+        yield Equation(
+            one.cells | two.cells, one.value == two.value, target, str(two.value), reason,
+            holds_with=equal_with(one, two),
+        )  # fmt: skip
+
+
+def _positions(layer: RowLayer) -> Iterator[Equation]:
+    """A fully connected layer makes a vector of a vector."""
+    given = [layer.printed.get(name) for name in ("hin", "win")]
+    if any(fact is None or fact.value != 1 or not fact.cells for fact in given):
+        return
+    for fact, name in zip(given, ("hout", "wout"), strict=True):
+        out = layer.printed.get(name)
+        if fact is None or out is None or not out.cells:
             continue
-        holds = given.value == fact.value
-        if holds or not (branch or flat):
-            (target,) = fact.cells
-            reason = f"the row above gives {given.value}"
-            yield Equation(
-                given.cells | fact.cells, holds, target, str(given.value), reason, copied=True,
-                holds_with=_equal(given, fact),
-            )  # fmt: skip
+        (target,) = out.cells
+        yield Equation(
+            fact.cells | out.cells, out.value == 1, target, "1",
+            "a fully connected layer makes a vector of a vector", copied=True,
+            group=f"positions {layer.row.at}", holds_with=equal_with(fact, out),
+        )  # fmt: skip
 
 
-def _is_averaged(layer: RowLayer, before: RowLayer) -> bool:
-    """Whether a vector has the channels of a map: its mean, which a forward takes without a row."""
-    shape, above = layer.get("cin", "hin", "win"), before.get("cout", "hout", "wout")
-    if shape is None or above is None or layer.kind not in ("fc", "dropout"):
-        return False
-    return shape == (above[0], 1, 1) and before.kind not in (*POOLS, "global_pool", "flatten")
+def _joins(layers: Sequence[RowLayer]) -> Iterator[Equation]:
+    """Additions and concatenations, where nearly all print their output as their input."""
+    for kind in ("add", "concat"):
+        found = [
+            list(_unchanged(layer, "chw"))
+            for layer in layers
+            if layer.kind == kind and "cin" in layer.printed and "cout" in layer.printed
+        ]
+        odd = sum(not all(e.holds for e in each) for each in found)
+        if len(found) > LEAST_JOINS and odd <= 1:
+            yield from (e for each in found for e in each)
 
 
-def _windows(layer: RowLayer, habit: Habit, pools: PoolHabits) -> Iterator[Equation]:
+def _windows(layer: RowLayer, habit: Habit, habits: WindowHabits) -> Iterator[Equation]:
     for axis in "hw":
         out = layer.printed.get(f"{axis}out")
         if out is None or not out.cells:
             continue
-        found = window_sizes(layer, axis, habit, pools)
+        found = window_sizes(layer, axis, habit, habits)
         (target,) = out.cells
         if not found:
             yield from _impossible(layer, axis, target)
@@ -213,14 +236,19 @@ def _windows(layer: RowLayer, habit: Habit, pools: PoolHabits) -> Iterator[Equat
         step = stride.value if stride else kernel.value if layer.kind in POOLS else 1
         text = f"a kernel of {kernel.value} with stride {step} on {size.value} gives {found[0]}"
         cells = layer.cells(f"{axis}in", f"s{axis}", f"p{axis}") | out.cells
-        weak = out.value not in found and (not stride or f"p{axis}" not in layer.sizes)
+        weak = out.value not in found and _is_open(layer, axis)
         holds = out.value in found or (weak and out.value in sizes_left_open(layer, axis))
         if not holds or f"p{axis}" in layer.sizes or layer.kind in POOLS:
             cells |= kernel.cells  # else the padding was chosen to fit the kernel
         yield Equation(
             cells, holds, target, str(found[0]), text, copied=weak, group=f"window {layer.row.at}",
-            holds_with=partial(_window_with, layer, axis, habit, pools),
+            holds_with=partial(_window_with, layer, axis, habit, habits),
         )  # fmt: skip
+
+
+def _is_open(layer: RowLayer, axis: str) -> bool:
+    """Whether a row leaves the stride or the padding of its window out."""
+    return f"s{axis}" not in layer.sizes or f"p{axis}" not in layer.sizes
 
 
 def _impossible(layer: RowLayer, axis: str, target: CellPart) -> Iterator[Equation]:
@@ -239,31 +267,17 @@ def _impossible(layer: RowLayer, axis: str, target: CellPart) -> Iterator[Equati
     yield Equation(cells, False, target, "", reason, group=f"window {layer.row.at}")
 
 
-def _equal(one: SizeFact, two: SizeFact) -> Callable[[CellPart, Fraction], bool | None]:
-    """Whether two sizes are equal if a part of a cell had another value."""
-
-    def holds(part: CellPart, value: Fraction) -> bool | None:
-        sizes = [
-            value if _says(fact, part) else fact.value if part not in fact.cells else None
-            for fact in (one, two)
-        ]
-        return None if None in sizes else sizes[0] == sizes[1]
-
-    return holds
-
-
-def _says(fact: SizeFact, part: CellPart) -> bool:
-    return all(c == part or (part[2] == WHOLE and c[:2] == part[:2]) for c in fact.cells)
-
-
 def _window_with(
-    layer: RowLayer, axis: str, habit: Habit, pools: PoolHabits, part: CellPart, value: Fraction
+    layer: RowLayer, axis: str, habit: Habit, habits: WindowHabits, part: CellPart, value: Fraction
 ) -> bool | None:
     changed = with_value(layer, part, int(value))
     if changed is None:
         return None
-    found = window_sizes(changed, axis, habit, pools)
-    return changed.sizes[f"{axis}out"].value in found if found else None
+    found = window_sizes(changed, axis, habit, habits)
+    out = changed.sizes[f"{axis}out"].value
+    if out in found or not found:
+        return True if found else None
+    return _is_open(changed, axis) and out in sizes_left_open(changed, axis)
 
 
 def _unchanged(layer: RowLayer, axes: str) -> Iterator[Equation]:
@@ -279,10 +293,11 @@ def _unchanged(layer: RowLayer, axes: str) -> Iterator[Equation]:
         if out is None or size is None or not out.cells or out.cells == size.cells:
             continue
         (target,) = out.cells
-        reason = f"a {layer.kind.replace('_', ' ')} keeps the {size.value} of its input"
+        word = layer.kind.replace("_", " ")
+        reason = f"{'an' if word[0] in 'aeiou' else 'a'} {word} keeps the {size.value} of its input"
         yield Equation(
             out.cells | size.cells, out.value == size.value, target, str(size.value), reason,
-            group=f"keeps {layer.row.at}", holds_with=_equal(size, out),
+            group=f"keeps {layer.row.at}", holds_with=equal_with(size, out),
         )  # fmt: skip
 
 

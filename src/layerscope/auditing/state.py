@@ -8,10 +8,11 @@ from fractions import Fraction
 from msgspec import Struct
 
 from layerscope.auditing.conventions import ColumnConvention, choose
-from layerscope.auditing.equations import Equation
+from layerscope.auditing.equations import Equation, counted
 from layerscope.auditing.field_equations import field_equations
 from layerscope.auditing.figure_equations import (
     figure_equations,
+    formula_equations,
     share_equations,
     sum_equations,
 )
@@ -63,7 +64,7 @@ def checked_sheet(sheet: Sheet, number: int, like: Checked | None = None) -> Che
             conventions[key] = found
     checked = Checked(sheet, number, layers, columns, conventions, renamed, batch)
     checked.shared = dict(_shared(checked)) if like is None else like.shared
-    checked.equations = list(_equations(checked, rows))
+    checked.equations = counted(list(_equations(checked, rows)))
     return checked
 
 
@@ -111,6 +112,8 @@ def _equations(checked: Checked, rows: Sequence[RowLayer]) -> Iterator[Equation]
         convention = checked.conventions.get(key)
         if convention is not None:
             yield from figure_equations(counts_of(claims), checked.layers, convention)
+        else:
+            yield from formula_equations(claims)
         if key[0] in COUNTED:
             yield from sum_equations(claims, checked.layers)
         shares = [

@@ -31,11 +31,13 @@ def check_total(
     figure = claim.figure
     if figure is None:
         return TotalCheck(claim, "open", None)
-    # a kind of layer that is blank throughout adds nothing
+    # a kind of layer that is blank throughout adds nothing, and one without a rule is not counted
+    filled = {c.row for c in column if c.figure is not None and c.figure.mantissa}
     counts = [
-        (layer, convention.count(layer) if layer.kind in convention.by_kind else Fraction())
-        for layer in layers.values()
-    ]
+        (layer, None if layer.kind not in convention.by_kind and row in filled
+         else convention.count(layer) if layer.kind in convention.by_kind else Fraction())
+        for row, layer in layers.items()
+    ]  # fmt: skip
     full = _sum(counts, without_input=False)
     sums = [s for s in (full, _sum(counts, without_input=True)) if s is not None]
     printed = _printed_sum(column, layers, convention)

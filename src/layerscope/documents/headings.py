@@ -99,7 +99,7 @@ SPELLINGS: dict[Meaning, tuple[str, ...]] = {
     ),
     "weights": ("weights", "# weights", "number of weights", "weight", "权重", "权重数"),
     "params_bytes": ("param/size",),
-    "param_shape": ("parameter shape", "shape of parameters"),
+    "param_shape": ("parameter shape", "shape of parameters", "squeezed shape"),
     "memory": (
         "memory", "mem", "memory size", "memory usage", "data mem", "内存", "显存",
         "内存占用",

@@ -32,6 +32,7 @@ STATED = re.compile(
     r"(?=[\s*_|.(]|$)",
     re.IGNORECASE,
 )
+OPTIMIZER = re.compile(r"[\s*_>|-]*optimizer params?\b", re.IGNORECASE)
 FENCE_LENGTH = 3
 SKIPPED = re.compile(
     r"\s*(?:<[^<>]*>\s*)*|\s*[-=_*~─━═#\s]*|\s*\([^()]*\): .*"
@@ -85,6 +86,9 @@ def _with_totals(tables: Sequence[Table], shown: Sequence[str]) -> Iterator[Tabl
                 label = Cell(match["label"], at + 1, match.start("label") + 1)
                 figure = Cell(match["figure"].strip(), at + 1, match.start("figure") + 1)
                 rows.append(Row(at + 1, (label, figure)))
+            elif OPTIMIZER.match(line):
+                rows = []  # the total has its state, which no row of the table has
+                break
             elif line.lstrip().startswith("#") or (_is_title(line) and ":" not in line):
                 words += 1
             if words:

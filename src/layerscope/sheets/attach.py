@@ -11,8 +11,9 @@ from math import prod
 from layerscope.documents.headings import Meaning
 from layerscope.sheets.kinds import POOLS, SAME_SHAPE, Kind
 from layerscope.sheets.open_ends import Ends, has_kernel
+from layerscope.sheets.sizes import NOWHERE
 from layerscope.sheets.structure import RowLayer, given_sizes, outputs_of, refill
-from layerscope.sheets.windows import any_window, span_of
+from layerscope.sheets.windows import fits_depth, fits_window, span_of
 from layerscope.sheets.writing import Writing, writing_of
 
 SHARE = 10  # of a hundred rows that a chain does not explain, for branches to be looked for
@@ -46,7 +47,7 @@ def attach(layers: Sequence[RowLayer]) -> bool:
         for layer in layers:
             layer.before, layer.sizes = before[layer.row.at]
         return False
-    if few(lost, layers):
+    if few(first_lost([(layer, before[layer.row.at][0]) for layer in lost]), layers):
         at = {layer.row.at: number for number, layer in enumerate(layers)}
         for layer in lost:
             number = at[layer.row.at]
@@ -135,6 +136,19 @@ def take_sibling(layer: RowLayer, earlier: Sequence[RowLayer]) -> None:
     refill(layer)
 
 
+def first_lost(lost: Sequence[tuple[RowLayer, RowLayer | None]]) -> list[RowLayer]:
+    """Rows without an input, but those whose row above, the second, has a size of another of them.
+
+    One wrong cell takes the input from its own row and from the rows that follow from it.
+    """
+    rows, found = {layer.row.at for layer, _ in lost}, []
+    for layer, above in lost:
+        cells = above.cells("cout", "hout", "wout") if above is not None else NOWHERE
+        if not any(cell[0] in rows and cell[0] != layer.row.at for cell in cells):
+            found.append(layer)
+    return found
+
+
 def few(lost: Sequence[RowLayer], layers: Sequence[RowLayer]) -> bool:
     """Whether so few rows have no input that they, and not our view of the table, are wrong."""
     return len(lost) == 1 or len(lost) * 100 <= LOST * len(layers)
@@ -147,8 +161,8 @@ def _attach_all(
     seen: dict[tuple[tuple[int, ...], Fraction | None], RowLayer] = {}
     ends = Ends()
     for layer in layers:
-        printed = all(f"{axis}in" in layer.printed for axis in "chw")
-        if layer.before is not None and not printed and (not kinds or layer.kind in kinds):
+        sure = layer.connected or all(f"{axis}in" in layer.printed for axis in "chw")
+        if layer.before is not None and not sure and (not kinds or layer.kind in kinds):
             refill(layer)
             earlier = list(islice(reversed(seen.values()), SHAPES))
             if not _place(layer, earlier, ends, writing):
@@ -241,7 +255,8 @@ def _misfits(layer: RowLayer, writing: Writing) -> Iterator[bool]:
     if layer.kind in POOLED:
         yield layer.get("cin") != layer.get("cout")
     if layer.kind in ("conv", *POOLS):
-        yield not any_window(layer)
+        yield from (not fits_window(layer, axis) for axis in "hw")
+    yield fits_depth(layer) is False
     weighed = any(c.figure and c.meaning in ("params", "weights") for c in layer.row.claims)
     for claim in layer.row.claims:
         if claim.figure is None or claim.figure.unit == "%":

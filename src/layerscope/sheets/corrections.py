@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import prod
 
 from msgspec import Struct
 
@@ -34,6 +35,9 @@ def correct_kinds(layers: Iterable[RowLayer]) -> Iterator[Renamed]:
         elif layer.kind == "unknown" and figure is not None and figure.mantissa:
             if is_block(plain(layer.row.named)):
                 continue  # the figures of several layers
+            if _is_matrix(layer):
+                _become(layer, "fc")
+                continue
             any(_as(layer, kind, figure) for kind in ("fc", "conv"))
 
 
@@ -49,6 +53,14 @@ def _is_window(layer: RowLayer) -> bool:
     if kernel is None or "kh" not in layer.printed or kernel == layer.get("cin", "cout"):
         return False  # 120x84 is the matrix of a fully connected layer
     return area is not None and area != (1, 1)
+
+
+def _is_matrix(layer: RowLayer) -> bool:
+    """Whether the kernel is the matrix of a fully connected layer: inputs and outputs."""
+    got, kernel, out = layer.get("cin", "hin", "win"), layer.get("kh", "kw"), layer.get("cout")
+    if got is None or kernel is None or out is None or "kh" not in layer.printed:
+        return False
+    return kernel[0] in (got[0], prod(got)) and kernel[1] == out[0] > 1
 
 
 def _as(layer: RowLayer, kind: Kind, figure: Figure) -> bool:

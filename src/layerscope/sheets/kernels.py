@@ -9,7 +9,7 @@ from math import log
 from msgspec.structs import replace
 
 from layerscope.documents.figures import RULES, whole_ranges
-from layerscope.sheets.attach import few, take_sibling
+from layerscope.sheets.attach import few, first_lost, take_sibling
 from layerscope.sheets.kinds import POOLS
 from layerscope.sheets.open_ends import KERNELS, LINES, USUAL
 from layerscope.sheets.sheet import Claim
@@ -23,6 +23,7 @@ SHAPES = 24  # of earlier rows that are tried
 FIRST_CHANNELS = (3, 1, 4, 2)  # of an input that the table does not have
 EITHER = ((False, True),)
 WITHOUT_FIRST = ((False,), (False, True))  # biases, of a convolution before a norm
+GROUPED = (3, 5, 7)  # kernels of convolutions with any number of groups
 WITH_KERNEL = ("conv", "deconv", "depthwise")
 
 
@@ -39,7 +40,7 @@ def infer(layers: Sequence[RowLayer], batch: int = 1, *, branched: bool = False)
     for layer in layers:
         if "kh" not in layer.sizes and layer.kind in WITH_KERNEL and "cout" in layer.sizes:
             before, earlier = layer.before, list(islice(reversed(seen.values()), SHAPES))
-            if branched and seen and "cin" not in layer.printed:
+            if branched and seen and "cin" not in layer.printed and not layer.connected:
                 if not _branch(layer, batch, earlier) and not _is_joined(layer, batch, earlier):
                     lost.append((layer, before))
                     open_[layer.row.at] = tuple(earlier)
@@ -54,7 +55,7 @@ def infer(layers: Sequence[RowLayer], batch: int = 1, *, branched: bool = False)
         for shape, each in outputs_of(layer):
             seen.pop(shape, None)
             seen[shape] = each
-    if few([layer for layer, _ in lost], layers):
+    if few(first_lost(lost), layers):
         for layer, before in lost:
             layer.before, layer.maybe = before, open_[layer.row.at]
             refill(layer)
@@ -106,10 +107,10 @@ def _use_unlisted(layer: RowLayer) -> None:
     channels, high, wide, out = got
     at: Cells = frozenset({claim.cell_part})
     if "cin" not in layer.printed and layer.before is not None and layer.before.kind == "fc":
-        third = channels // 3
-        if channels % 3 == 0 and not _is_linear(claim, channels, out) and (
-            _is_linear(claim, third, out) and layer.get("hout", "wout") == (high, wide)
-        ):  # fmt: skip
+        third, fed = channels // 3, layer.before.get("cin")
+        is_third = channels % 3 == 0 and fed in (None, (out,)) and _is_linear(claim, third, out)
+        same_area = layer.get("hout", "wout") == (high, wide)
+        if is_third and same_area and not _is_linear(claim, channels, out):
             layer.sizes["cin"] = SizeFact(third, at)
             return
     if high * wide < 2 or "hin" in layer.printed or layer.get("hout", "wout") == (high, wide):
@@ -190,8 +191,10 @@ def with_inputs(layer: RowLayer) -> Iterator[RowLayer]:
 
 
 def with_open_kernels(layer: RowLayer) -> Iterator[RowLayer]:
-    """The layer as it is, and with each usual kernel if its row prints none."""
+    """The layer as it is, without inferred groups, and with usual kernels if it prints none."""
     yield layer
+    if "groups" in layer.sizes and "groups" not in layer.printed:
+        yield replace(layer, sizes={n: s for n, s in layer.sizes.items() if n != "groups"})
     if layer.kind in WITH_KERNEL and "kh" not in layer.printed:
         for size in USUAL:
             kernel = zip(("kh", "kw"), _kernel(layer, size), strict=True)
@@ -308,9 +311,14 @@ def _candidates(
         if groups and channels % groups == 0 and out % groups == 0:
             for kernel in kernels:
                 yield _kernel(layer, kernel), groups
-    if not _is_line(layer) and layer.kind != "depthwise":
+    if layer.kind == "depthwise":
+        return
+    if not _is_line(layer):
         for kernel in LINES:
             yield (1, kernel), 1
+    for groups in range(3, min(channels, out) // 2 + 1):  # of a width that divides the channels
+        if channels % groups == 0 and out % groups == 0 and groups not in usual:
+            yield from ((_kernel(layer, kernel), groups) for kernel in GROUPED)
 
 
 def _explained(
@@ -338,9 +346,8 @@ def _explained(
     ranges = whole_ranges(figure)
     for n in times:
         for biased in biases:
-            printed = (weights + out * biased) * n // scale
-            for low, high in ranges:
-                if low <= printed <= high:
+            for count in {(weights + out * biased) * n, weights * n + out * biased}:
+                if any(low <= count // scale <= last for low, last in ranges):
                     return True
     return False
 

@@ -10,7 +10,8 @@ from typing import Literal
 Kind = Literal[
     "input", "conv", "depthwise", "deconv", "max_pool", "avg_pool", "pool", "global_pool", "fc",
     "activation", "prelu", "batch_norm", "norm", "lrn", "scale", "dropout", "softmax", "flatten",
-    "concat", "add", "embedding", "lstm", "gru", "upsample", "loss", "total", "unknown",
+    "concat", "add", "embedding", "lstm", "gru", "bidirectional", "upsample", "loss", "total",
+    "unknown",
 ]  # fmt: skip
 
 # The first pattern that matches decides.
@@ -39,6 +40,7 @@ PATTERNS: tuple[tuple[str, Kind], ...] = (
     (r"concat|route|拼接", "concat"),
     (r"eltwise|^add\b|add_|shortcut|residual|\bsum\b|\badd\b", "add"),
     (r"embed", "embedding"),
+    (r"bidirectional|\bbi-?(?:lstm|gru)", "bidirectional"),
     (r"lstm", "lstm"),
     (r"\bgru\b|gru_", "gru"),
     (r"up-?sampl|interpol|resize", "upsample"),

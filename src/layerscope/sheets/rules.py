@@ -6,7 +6,7 @@ explains most of its cells.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from math import prod
 
@@ -130,12 +130,34 @@ def _scaled(
     return scaled
 
 
-def _recurrent(gates: int, biases: int) -> Callable[[RowLayer], int | None]:
+RECURRENT: tuple[Kind, ...] = ("lstm", "gru", "bidirectional")
+
+
+def _recurrent(
+    gates: int, biases: int, directions: int, layers: int
+) -> Callable[[RowLayer], int | None]:
+    """Parameters of recurrent layers; the outputs of both directions are joined."""
+
     def count(layer: RowLayer) -> int | None:
         got = layer.get("cin", "cout")
-        return None if got is None else gates * (got[1] * (got[0] + got[1]) + biases * got[1])
+        if got is None or got[1] % directions:
+            return None
+        units = got[1] // directions
+        inputs = got[0] + (layers - 1) * got[1]
+        return directions * gates * units * (inputs + layers * (units + biases))
 
     return count
+
+
+def _recurrent_rules(gates: Sequence[int], directions: Sequence[int]) -> tuple[Rule, ...]:
+    return tuple(
+        Rule(
+            f"{number} gate{'s' * (number > 1)}, {biases} bias{'es' * (biases > 1)} each"
+            + ", of two directions" * (ways > 1) + f", {layers} layers" * (layers > 1),
+            ("cin", "cout"), _recurrent(number, biases, ways, layers),
+        )
+        for layers in (1, 2, 3) for ways in directions for number in gates for biases in (1, 2)
+    )  # fmt: skip
 
 
 NONE = Rule("none", (), lambda _: 0)
@@ -179,14 +201,9 @@ WEIGHTS: Mapping[Kind, tuple[Rule, ...]] = {
         NONE,
         Rule("a coefficient and a bias per map", ("cout",), _product("cout", times=2)),
     ),
-    "lstm": (
-        Rule("four gates, a bias each", ("cin", "cout"), _recurrent(4, 1)),
-        Rule("four gates, two biases each", ("cin", "cout"), _recurrent(4, 2)),
-    ),
-    "gru": (
-        Rule("three gates, a bias each", ("cin", "cout"), _recurrent(3, 1)),
-        Rule("three gates, two biases each", ("cin", "cout"), _recurrent(3, 2)),
-    ),
+    "lstm": _recurrent_rules((4,), (1, 2)),
+    "gru": _recurrent_rules((3,), (1, 2)),
+    "bidirectional": _recurrent_rules((4, 3, 1), (2,)),
 }
 ONCE_BIASED = "weights x positions, and biases once"
 # what programs count for an exponential, or for a function with several

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,6 +27,7 @@ LABELLED = re.compile(
 LEADING = re.compile(r"\s*[~≈]?\s*\d[\d,.]*\s?(?:[KMGT](?![A-Za-z]))?")
 LABELLED_UNDER = ("ops", "flops", "memory", "activations", "params")
 AREA = re.compile(r"\W*(\d+)\s*[x×*]\s*\d+\W*")  # 5x5 as the size of a receptive field
+PAIR = re.compile(r"\s*(\d[\d,]*)\s*/\s*\d[\d,]*\s*")  # parameters and their bytes: 160/280
 TYPE = re.compile(r"[A-Za-z]\w*(?:\(\d+\))?")  # reduce_mean, submodule(21)
 BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 FIGURES = (
@@ -106,6 +108,7 @@ class Sheet(Struct, frozen=True):
     rows: tuple[SheetRow, ...]
     layout: tuple[RaggedRow, ...]
     blank: Blank = Blank()
+    tried: tuple[tuple[int, int, int], int] | None = None  # another size in a part of a cell
     cut: int = 0  # rows that are not read, beyond the most
 
     def column(self, meaning: Meaning) -> int | None:
@@ -207,6 +210,27 @@ def sheet_without(sheet: Sheet, parts: Iterable[tuple[int, int, int]]) -> Sheet:
     return replace(sheet, rows=rows, blank=out)
 
 
+def sheet_with(sheet: Sheet, part: tuple[int, int, int], size: int) -> Sheet:
+    """The sheet as if a part of a cell said another size."""
+    return replace(sheet, tried=(part, size))
+
+
+def is_after_gap(sheet: Sheet, above: SheetRow, row: SheetRow) -> bool:
+    """Whether a line of dots, which stands for rows, is between two rows."""
+    left_out = sheet.table.left_out  # in the order of lines
+    after = bisect_right(left_out, above.line)
+    return after < len(left_out) and left_out[after] < row.line
+
+
+def connected_to(sheet: Sheet, row: SheetRow, named: Mapping[str, int]) -> int | None:
+    """The number of the layer that a row says it is connected to; None if it says none."""
+    column = sheet.column("connected")
+    if column is None or column >= len(row.cells):
+        return None
+    first = re.search(r"[^\[\]'\",\s]+", plain(row.cells[column].text))  # ['conv1[0][0]']
+    return named.get(first[0]) if first is not None else None
+
+
 def _aligned(
     rows: Sequence[Row], headings: Sequence[Heading | None]
 ) -> list[tuple[Row, list[Cell]]]:
@@ -287,6 +311,9 @@ def _claims(
             )
     if found or heading is None:
         return found
+    if heading.meaning == "params_bytes" and (pair := PAIR.fullmatch(cell.text)):
+        counted = replace(heading, meaning="params")
+        return [("params", counted, Cell(pair[1], cell.line, cell.column), read(pair[1]), False)]
     if heading.meaning in FIGURES or heading.meaning in ("field", "jump", "offset"):
         area = AREA.fullmatch(cell.text.strip())
         in_pixels = area is not None and heading.meaning in ("field", "jump")

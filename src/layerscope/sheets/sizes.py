@@ -12,6 +12,7 @@ from msgspec import Struct
 from layerscope.documents.headings import Meaning
 from layerscope.sheets.kinds import POOLS, plain
 from layerscope.sheets.shapes import (
+    AXES,
     LONG,
     axes,
     channels_last,
@@ -33,7 +34,7 @@ CHANNELS = ("out_channels", "filters")
 
 # each axis of a shape is a part of its cell, so that what speaks for one does not speak for all
 AXIS_PARTS = {"c": 101, "h": 102, "w": 103, "b": 104}
-FILTER_PARTS = {"cin": 117, "cout": 118}
+FILTER_PARTS = {"cin": 117, "cout": 118, "depth": 119}
 WINDOW_PARTS = {"kh": 111, "kw": 112, "sh": 113, "sw": 114, "ph": 115, "pw": 116}
 
 
@@ -55,6 +56,7 @@ class Reading(Struct, frozen=True):
     deep: bool = False  # a column of its own has the channels, and a 1 stands before the height
     sequence: str = ""  # of shapes of two axes: the names of both if one is the channels
     lines: bool = False  # a column of its own has the channels, and one number is a length
+    filters: tuple[str, ...] = ()  # what the axes of kernel shapes are
 
 
 def _sides(sheet: Sheet, rows: Sequence[SheetRow]) -> bool:
@@ -69,6 +71,13 @@ def _shapes(sheet: Sheet, rows: Sequence[SheetRow]) -> list[tuple[int | None, ..
     """The shapes of inputs and outputs."""
     columns = [n for n, h in enumerate(sheet.headings) if h and h.meaning in ("input", "output")]
     return [axes(row.cells[n].text) for row in rows for n in columns if n < len(row.cells)]
+
+
+def _names_axes(sheet: Sheet, rows: Sequence[SheetRow]) -> bool:
+    """Whether shapes name their axes, which are then read with the channels first."""
+    column = sheet.column("output")
+    cells = [row.cells[column] for row in rows if column is not None and column < len(row.cells)]
+    return any(AXES.search(plain(cell.text)) for cell in cells)
 
 
 def _is_mixed(rows: Sequence[SheetRow], shapes: Sequence[Sequence[int | None]]) -> bool:
@@ -135,6 +144,11 @@ def _sizes(meaning: Meaning, text: str, reading: Reading) -> Mapping[str, int]:
         return _kernel(text)
     if meaning == "description":
         return _described(text)
+    if meaning == "kernel_shape":
+        return _filters(text, reading)
+    if meaning == "param_shape":
+        shape = [size for size in axes(text) if size is not None]
+        return {"elements": prod(shape)} if shape and len(shape) == len(axes(text)) else {}
     if meaning in ("kernel_padding_stride", "kernel_stride_padding"):
         parts = [whole(part) for part in re.split("[,/]", plain(text).strip("()"))]
         if len(parts) != 3 or None in parts:
@@ -211,6 +225,8 @@ def _kernel(text: str) -> Mapping[str, int]:
         "kh": found.kernel[0],
         "kw": found.kernel[1] if len(found.kernel) > 1 else found.kernel[0],
     }
+    if len(found.kernel) == 3 and found.filters is not None:  # 5x5x48/1,128
+        sizes["depth"] = found.kernel[2]
     if len(found.kernel) == 4:  # 3x3x64x128: height, width, depth and number of filters
         sizes |= {"cin": found.kernel[2], "cout": found.kernel[3]}
     if found.stride is not None:
@@ -218,6 +234,37 @@ def _kernel(text: str) -> Mapping[str, int]:
     if found.filters is not None:
         sizes["cout"] = found.filters
     return sizes
+
+
+# orders of the axes of kernel shapes: of PyTorch, of torchsummaryX, of Keras
+FILTER_ORDERS = (
+    ("cout", "depth", "kh", "kw"), ("depth", "cout", "kh", "kw"), ("kh", "kw", "depth", "cout"),
+)  # fmt: skip
+
+
+def _filters(text: str, reading: Reading) -> Mapping[str, int]:
+    """The sizes of filters or of a matrix; the channels of a norm."""
+    shape = [size for size in axes(text) if size is not None]
+    if len(shape) == 1:
+        return {"cout": shape[0]}
+    names = reading.filters
+    if len(shape) == 2:
+        names = tuple(name for name in names if name in ("cout", "depth"))
+    return dict(zip(names, shape, strict=True)) if len(shape) == len(names) else {}
+
+
+def _filter_order(sheet: Sheet, rows: Sequence[SheetRow]) -> tuple[str, ...]:
+    """The order in which most kernel shapes have the channels of their output."""
+    kernel, output = sheet.column("kernel_shape"), sheet.column("output")
+    if kernel is None or output is None:
+        return ()
+    counts: Counter[tuple[str, ...]] = Counter()
+    for row in rows:
+        if len(row.cells) > max(kernel, output):
+            shape, out = (axes(row.cells[n].text) for n in (kernel, output))
+            if len(shape) == 4:
+                counts.update(o for o in FILTER_ORDERS if shape[o.index("cout")] in out)
+    return max(FILTER_ORDERS, key=lambda order: counts[order]) if counts else ()
 
 
 _FILTERS = r"(?:f\w*ters?|kernels?)"
@@ -315,7 +362,8 @@ def reading_of(sheet: Sheet, rows: Sequence[SheetRow]) -> Reading:
     shapes = _shapes(sheet, rows)
     meanings = {heading.meaning for heading in sheet.headings if heading}
     return Reading(
-        channels_last(shapes), _sides(sheet, rows), _batch(shapes), _spaced(sheet, rows),
+        channels_last(shapes) and not _names_axes(sheet, rows),
+        _sides(sheet, rows), _batch(shapes), _spaced(sheet, rows),
         _is_mixed(rows, shapes), _is_deep(meanings, shapes), _sequence(sheet, rows, _batch(shapes)),
-        _has_lines(sheet, rows),
+        _has_lines(sheet, rows), _filter_order(sheet, rows),
     )  # fmt: skip

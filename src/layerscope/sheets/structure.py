@@ -6,8 +6,7 @@ Every size has the cells that it comes from, so that a contradiction names the c
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from itertools import product
 from math import prod
@@ -18,7 +17,7 @@ from msgspec.structs import replace
 from layerscope.documents.figures import RULES, Figure
 from layerscope.sheets.kinds import POOLS, SAME_SHAPE, Kind, named_sizes, plain, worded_kernel
 from layerscope.sheets.shapes import steps
-from layerscope.sheets.sheet import WHOLE, Blank, Sheet, SheetRow
+from layerscope.sheets.sheet import WHOLE, Blank, Sheet, SheetRow, connected_to, is_after_gap
 from layerscope.sheets.sizes import (
     AXIS_PARTS as AXIS_PARTS,
 )
@@ -48,6 +47,7 @@ class RowLayer(Struct):
     printed: dict[str, SizeFact]  # of `sizes`, those that cells of this row say
     said_again: list[tuple[str, SizeFact]]  # sizes that a second cell of the row says
     before: RowLayer | None = None  # the layer whose output it takes
+    connected: bool = False  # the row itself says which layer it takes
     normed: bool = False  # a norm follows, so that a convolution has no bias as a rule
     last: RowLayer | None = None  # of a module in a tree: the last layer or module in it
     maybe: tuple[RowLayer, ...] = ()  # rows that may be its input, if none explains it
@@ -87,6 +87,8 @@ def layers_of(sheet: Sheet) -> list[RowLayer]:
     _use_names(layers)
     if sheet.blank.rows:
         _leave_out(layers, sheet.blank)
+    if sheet.tried is not None:
+        _say(layers, *sheet.tried)
     texts = [(row.named, n) for n, row in enumerate(rows)]
     texts += [(row.label, n) for n, row in enumerate(rows)]
     named = {plain(text).split(" (")[0]: n for text, n in texts}
@@ -96,9 +98,12 @@ def layers_of(sheet: Sheet) -> list[RowLayer]:
         if (
             number
             and layer.kind != "input"
-            and not _is_after_gap(sheet, layers[number - 1].row, layer.row)
+            and not is_after_gap(sheet, layers[number - 1].row, layer.row)
         ):
-            layer.before = _after(layers[_source(sheet, layer.row, named, number)])
+            source = connected_to(sheet, layer.row, named)
+            layer.connected = source is not None and source < number
+            above = source if source is not None and source < number else number - 1
+            layer.before = _after(layers[above])
             if layer.before is not None and layer.kind in ("batch_norm", "norm"):
                 layer.before.normed = True  # another row may be between them
         refill(layer)
@@ -122,12 +127,7 @@ def outputs_of(layer: RowLayer) -> Iterator[tuple[tuple[int, ...], RowLayer]]:
 
 def with_value(layer: RowLayer, part: CellPart, value: int) -> RowLayer | None:
     """The layer if a part of a cell said another size; None if it says none by itself."""
-    whole = part[2] == WHOLE
-    names = [
-        name
-        for name, fact in layer.sizes.items()
-        if fact.cells and all(c == part or (whole and c[:2] == part[:2]) for c in fact.cells)
-    ]
+    names = [name for name, fact in layer.sizes.items() if fact.cells and _is_of(fact, part)]
     if not names:
         return None
     sizes = {**layer.sizes, **{name: SizeFact(value, layer.sizes[name].cells) for name in names}}
@@ -137,9 +137,7 @@ def with_value(layer: RowLayer, part: CellPart, value: int) -> RowLayer | None:
 def value_of(layer: RowLayer, part: CellPart) -> int | None:
     """The size that a part of a cell says."""
     for fact in layer.sizes.values():
-        if fact.cells and all(
-            c == part or (part[2] == WHOLE and c[:2] == part[:2]) for c in fact.cells
-        ):
+        if fact.cells and _is_of(fact, part):
             return fact.value
     return None
 
@@ -156,26 +154,21 @@ def _leave_out(layers: Iterable[RowLayer], blank: Blank) -> None:
         layer.said_again = [(n, f) for n, f in again if layer.printed[n] != f]
 
 
+def _say(layers: Iterable[RowLayer], part: CellPart, size: int) -> None:
+    """Give the sizes that a part of a cell says another value."""
+    for layer in layers:
+        if layer.row.at == part[0]:
+            own = {n: f for n, f in layer.printed.items() if f.cells and _is_of(f, part)}
+            layer.printed |= {name: SizeFact(size, fact.cells) for name, fact in own.items()}
+
+
+def _is_of(fact: SizeFact, part: CellPart) -> bool:
+    """Whether a size comes from one part of a cell only."""
+    return all(c == part or (part[2] == WHOLE and c[:2] == part[:2]) for c in fact.cells)
+
+
 def _is_blank(fact: SizeFact, blank: Blank) -> bool:
     return any(cell in blank for cell in fact.cells)
-
-
-def _is_after_gap(sheet: Sheet, above: SheetRow, row: SheetRow) -> bool:
-    """Whether a line of dots, which stands for rows, is between two rows."""
-    left_out = sheet.table.left_out  # in the order of lines
-    after = bisect_right(left_out, above.line)
-    return after < len(left_out) and left_out[after] < row.line
-
-
-def _source(sheet: Sheet, row: SheetRow, named: Mapping[str, int], number: int) -> int:
-    """The number of the layer that a row takes: the one it is connected to, else the one above."""
-    column = sheet.column("connected")
-    if column is not None and column < len(row.cells):
-        first = re.search(r"[^\[\]'\",\s]+", plain(row.cells[column].text))  # ['conv1[0][0]']
-        found = named.get(first[0]) if first is not None else None
-        if found is not None and found < number:
-            return found
-    return number - 1
 
 
 def _use_formulas(layers: Iterable[RowLayer]) -> None:
@@ -266,14 +259,13 @@ def refill(layer: RowLayer) -> None:
             if fact:
                 sizes[f"{axis}out"] = fact
         return
-    if before is not None:
-        for axis, given in given_sizes(layer, before):
-            if given is not None:
-                sizes.setdefault(f"{axis}in", given)
+    _take_input(layer, before)
     if layer.kind in SAME_SHAPE or layer.kind in ("add",):
         _same(sizes, "chw")
     elif layer.kind in POOLS or layer.kind in ("upsample", "depthwise"):
         _same(sizes, "c")
+    elif layer.kind == "concat" and "cout" in sizes:
+        _same(sizes, "hw")
     elif layer.kind == "global_pool":
         _same(sizes, "c")
         sizes.setdefault("hout", SizeFact(1))
@@ -295,6 +287,16 @@ def refill(layer: RowLayer) -> None:
             sizes.setdefault("wout", SizeFact(1))
     if layer.kind in ("conv", "deconv", *POOLS):
         _spatial(layer)
+
+
+def _take_input(layer: RowLayer, before: RowLayer | None) -> None:
+    """Add the sizes of the input, without one the depth of the filters."""
+    if before is not None:
+        for axis, given in given_sizes(layer, before):
+            if given is not None:
+                layer.sizes.setdefault(f"{axis}in", given)
+    elif "depth" in layer.sizes:
+        layer.sizes.setdefault("cin", layer.sizes["depth"])
 
 
 def given_sizes(layer: RowLayer, before: RowLayer) -> Iterator[tuple[str, SizeFact | None]]:
@@ -352,7 +354,7 @@ def without(layer: RowLayer, cell_part: CellPart) -> RowLayer:
     }
     for name, fact in layer.said_again:
         printed.setdefault(name, fact)
-    found = RowLayer(layer.row, layer.kind, {}, printed, [], layer.before, layer.normed)
+    found = replace(layer, sizes={}, printed=printed, said_again=[], last=None, maybe=(), closes=())
     refill(found)
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from math import prod
 from typing import Literal
 
 from msgspec import Struct
@@ -18,14 +19,15 @@ MANY_POOLS = 3  # that show how a table pads
 PADS = 64  # the largest padding that a row may leave out: a printed kernel may be any number
 
 
-class PoolHabits(Struct, frozen=True):
-    """How pools move and pad where a table does not print it."""
+class WindowHabits(Struct, frozen=True):
+    """How windows move and pad where a table does not print it."""
 
-    by_kernel: bool = False  # without a printed stride they move by their kernel
-    same: bool = False  # without a printed padding they keep the size, divided by the stride
+    by_kernel: bool = False  # pools without a printed stride move by their kernel
+    same: bool = False  # pools without a printed padding keep the size, divided by the stride
+    ceil: bool = False  # convolutions count a last window that is cut off, which is unusual
 
 
-def window_sizes(layer: RowLayer, axis: str, habit: Habit, pools: PoolHabits) -> tuple[int, ...]:
+def window_sizes(layer: RowLayer, axis: str, habit: Habit, habits: WindowHabits) -> tuple[int, ...]:
     """Output sizes that are right for a window, the usual one first; () if too much is left open.
 
     A stride or padding that is not printed follows the table's habit, and without one any will do.
@@ -37,10 +39,10 @@ def window_sizes(layer: RowLayer, axis: str, habit: Habit, pools: PoolHabits) ->
     stride, pad = layer.sizes.get(f"s{axis}"), layer.sizes.get(f"p{axis}")
     pool = layer.kind in POOLS
     if stride and (pad or pool):
-        found = output_sizes(layer, axis)
-        same = (-(-size // stride.value),) if pools.same and not pad and stride.value else ()
+        found = output_sizes(layer, axis)[: None if pool or habits.ceil else 1]
+        same = (-(-size // stride.value),) if habits.same and not pad and stride.value else ()
         return tuple(dict.fromkeys((*found, *same)))
-    if not stride and (not pools.by_kernel if pool else not habit):
+    if not stride and (not habits.by_kernel if pool else not habit):
         return ()
     step = stride.value if stride else kernel if pool else 1
     if pool:
@@ -61,6 +63,20 @@ def span_of(layer: RowLayer, axis: str) -> int:
     return (dilation.value if dilation else 1) * (layer.sizes[f"k{axis}"].value - 1) + 1
 
 
+def fits_depth(layer: RowLayer) -> bool | None:
+    """Whether printed filters are as deep as the input, or a part of it in groups; None if open."""
+    depth, channels = layer.printed.get("depth"), layer.sizes.get("cin")
+    if depth is None or channels is None:
+        return None
+    whole = layer.get("cin", "hin", "win")
+    if depth.value in (channels.value, *((prod(whole),) if whole else ())):
+        return True
+    if layer.kind == "fc" or not depth.value or channels.value % depth.value:
+        return False
+    filters = layer.get("cout")
+    return filters is None or filters[0] % (channels.value // depth.value) == 0
+
+
 def sizes_left_open(layer: RowLayer, axis: str) -> Iterator[int]:
     """Output sizes of a window with any stride and padding that the row does not print."""
     size, kernel = layer.sizes[f"{axis}in"].value, span_of(layer, axis)
@@ -78,11 +94,13 @@ def sizes_left_open(layer: RowLayer, axis: str) -> Iterator[int]:
 
 def any_window(layer: RowLayer) -> bool:
     """Whether some stride and padding that the row does not print give its output size."""
-    for axis in "hw":
-        got = layer.get(f"{axis}in", f"k{axis}", f"{axis}out")
-        if got is not None and got[2] not in sizes_left_open(layer, axis):
-            return False
-    return True
+    return all(fits_window(layer, axis) for axis in "hw")
+
+
+def fits_window(layer: RowLayer, axis: str) -> bool:
+    """Whether some stride and padding that the row does not print give one of its output sizes."""
+    got = layer.get(f"{axis}in", f"k{axis}", f"{axis}out")
+    return got is None or got[2] in sizes_left_open(layer, axis)
 
 
 def padding_habit(layers: Sequence[RowLayer]) -> Habit:
@@ -105,8 +123,8 @@ def padding_habit(layers: Sequence[RowLayer]) -> Habit:
     return best if counts["all"] and counts[best] * 4 >= counts["all"] * 3 else ""
 
 
-def pool_habits(layers: Sequence[RowLayer]) -> PoolHabits:
-    """How pools move and pad: strides of half of them at least, and padding of all but one."""
+def window_habits(layers: Sequence[RowLayer]) -> WindowHabits:
+    """How windows move and pad: strides of half of them at least, and padding of all but one."""
     pools = [layer for layer in layers if layer.kind in POOLS]
     fact = [
         got
@@ -120,6 +138,23 @@ def pool_habits(layers: Sequence[RowLayer]) -> PoolHabits:
         if "ph" not in layer.sizes and (got := layer.get("hin", "hout", "sh")) is not None
     ]
     same = sum(out == -(-size // step) for size, out, step in bare if step)
-    return PoolHabits(
-        right > 1 and right * 2 >= len(fact), len(bare) >= MANY_POOLS and same >= len(bare) - 1
+    return WindowHabits(
+        right > 1 and right * 2 >= len(fact),
+        len(bare) >= MANY_POOLS and same >= len(bare) - 1,
+        _counts_partial(layers),
     )
+
+
+def _counts_partial(layers: Sequence[RowLayer]) -> bool:
+    """Whether several windows count the last one, which is cut off, and all convolutions do."""
+    by_ceil = by_floor = 0
+    for layer in layers:
+        out = layer.printed.get("hout")
+        sizes = output_sizes(layer, "h") if layer.get("sh", "ph") else ()
+        if layer.kind not in ("conv", *POOLS) or out is None or len(sizes) < 2:
+            continue
+        if layer.kind == "conv" and out.value == sizes[0]:
+            return False
+        by_floor += out.value == sizes[0]
+        by_ceil += out.value == sizes[1]
+    return by_ceil > max(1, by_floor)

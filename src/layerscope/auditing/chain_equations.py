@@ -1,0 +1,131 @@
+"""Equations between the input that a row prints and the outputs of the rows above it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from math import prod
+
+from layerscope.auditing.equations import Equation
+from layerscope.sheets.kinds import POOLS
+from layerscope.sheets.open_ends import Tensors
+from layerscope.sheets.sheet import WHOLE
+from layerscope.sheets.structure import CellPart, RowLayer, SizeFact, given_sizes
+
+
+def chain_equations(layers: Sequence[RowLayer]) -> Iterator[Equation]:
+    """The equations of all rows that print an input."""
+    tensors = Tensors()
+    rows: dict[tuple[int, ...], RowLayer] = {}  # the last row with an output
+    for layer in layers:
+        if layer.before is not None:
+            tensors.take(layer.get("cin", "hin", "win"), layer.before.get("cout", "hout", "wout"))
+            yield from _chain(layer, layer.before, tensors.seen, rows)
+        tensors.add(layer.get("cout", "hout", "wout"))
+        rows[layer.get("cout", "hout", "wout") or ()] = layer
+
+
+def _chain(
+    layer: RowLayer,
+    before: RowLayer,
+    outputs: set[tuple[int, ...]],
+    rows: Mapping[tuple[int, ...], RowLayer],
+) -> Iterator[Equation]:
+    """A printed input is the output of the row above, or of an earlier one."""
+    printed = {axis: layer.printed[f"{axis}in"] for axis in "chw" if f"{axis}in" in layer.printed}
+    if not printed or layer.kind in ("concat", "add", "embedding"):
+        return
+    shape, above = layer.get("cin", "hin", "win"), before.get("cout", "hout", "wout")
+    free = (shape is not None and shape in outputs) or _is_flat(layer, before)
+    near: list[tuple[int, ...]] = []
+    if shape is not None and above is not None and not free:
+        near = [o for o in outputs if _differences(shape, o) == 1]
+        if near and _differences(shape, above) > 1:
+            yield from _near(printed, shape, near)
+            return
+    for axis, given in given_sizes(layer, before):
+        fact = printed.get(axis)
+        if fact is None or given is None or not given.cells:
+            continue
+        holds = given.value == fact.value or (axis == "c" and _is_depthwise(layer, given.value))
+        if holds or not free:
+            (target,) = fact.cells
+            reason = f"the row above gives {given.value}"
+            others = [rows[o].sizes[f"{axis}out"] for o in near if o in rows and not holds]
+            yield Equation(
+                given.cells.union(fact.cells, *(other.cells for other in others)), holds, target,
+                str(given.value), reason, copied=True, holds_with=_either(given, fact, others),
+            )  # fmt: skip
+
+
+def _is_flat(layer: RowLayer, before: RowLayer) -> bool:
+    """Whether an input has the elements of the output above in another shape, or their means."""
+    shape, above = layer.get("cin", "hin", "win"), before.get("cout", "hout", "wout")
+    if shape is None or above is None:
+        return False
+    same = (1, 1) in (shape[1:], above[1:]) and prod(shape) == prod(above)
+    return same or _is_averaged(layer, before)
+
+
+def _either(
+    given: SizeFact, fact: SizeFact, others: Sequence[SizeFact]
+) -> Callable[[CellPart, Fraction], bool | None]:
+    """Whether an input is the output above, or that of another row, if a part had another value."""
+
+    def holds(part: CellPart, value: Fraction) -> bool | None:
+        if part not in given.cells | fact.cells and any(_says(other, part) for other in others):
+            return value == fact.value
+        return equal_with(given, fact)(part, value)
+
+    return holds
+
+
+def _is_depthwise(layer: RowLayer, channels: int) -> bool:
+    """Whether filters of depth 1 take each channel of the input apart."""
+    got = layer.get("cin", "cout")
+    return layer.kind == "conv" and got is not None and got[0] == 1 and got[1] % channels == 0
+
+
+def _differences(one: Sequence[int], two: Sequence[int]) -> int:
+    return sum(a != b for a, b in zip(one, two, strict=True))
+
+
+def _near(
+    printed: Mapping[str, SizeFact], shape: tuple[int, ...], near: Sequence[tuple[int, ...]]
+) -> Iterator[Equation]:
+    """An input that is that of an earlier row but for one axis."""
+    for axis, size in zip("chw", shape, strict=True):
+        others = {each["chw".index(axis)] for each in near} - {size}
+        fact = printed.get(axis)
+        if not others or fact is None or len(fact.cells) != 1:
+            continue
+        (target,) = fact.cells
+        expected = str(*others) if len(others) == 1 else ""
+        reason = f"no row above gives {size}"
+        yield Equation(fact.cells, False, target, expected, reason, copied=True)
+        return
+
+
+def _is_averaged(layer: RowLayer, before: RowLayer) -> bool:
+    """Whether a vector has the channels of a map: its mean, which a forward takes without a row."""
+    shape, above = layer.get("cin", "hin", "win"), before.get("cout", "hout", "wout")
+    if shape is None or above is None or layer.kind not in ("fc", "dropout"):
+        return False
+    return shape == (above[0], 1, 1) and before.kind not in (*POOLS, "global_pool", "flatten")
+
+
+def equal_with(one: SizeFact, two: SizeFact) -> Callable[[CellPart, Fraction], bool | None]:
+    """Whether two sizes are equal if a part of a cell had another value."""
+
+    def holds(part: CellPart, value: Fraction) -> bool | None:
+        sizes = [
+            value if _says(fact, part) else fact.value if part not in fact.cells else None
+            for fact in (one, two)
+        ]
+        return None if None in sizes else sizes[0] == sizes[1]
+
+    return holds
+
+
+def _says(fact: SizeFact, part: CellPart) -> bool:
+    return all(c == part or (part[2] == WHOLE and c[:2] == part[:2]) for c in fact.cells)
