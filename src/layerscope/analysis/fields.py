@@ -124,6 +124,7 @@ def fields(graph: Graph, shapes: Shapes) -> dict[str, tuple[Field, ...]]:
         found[tensor.name] = (Field(tensor.name, axes),) if axes else ()
     unchanged: set[int] = set()  # ids of calls that leave every axis as it is
     access_maps: dict[int, tuple[AccessMap, ...]] = {}  # by id: equal calls are mostly one object
+    settled: set[int] = set()  # ids of tuples of fields that no further node changes
     for node in graph.nodes:
         call = shapes.calls.get(node.name)
         if call is None or not node.inputs:
@@ -136,14 +137,14 @@ def fields(graph: Graph, shapes: Shapes) -> dict[str, tuple[Field, ...]]:
                 unchanged.add(id(call))
         if len(node.inputs) == 1 and len(call.outputs) == 1 and -1 not in maps[0]:
             seen = found.get(node.inputs[0], ())
-            if id(call) in unchanged:
+            if id(call) in unchanged or id(seen) in settled:
                 found[node.outputs[0]] = seen
                 continue
             found[node.outputs[0]] = tuple(
                 [Field(f.input, _through(f.axes, maps[0], call.x, call.y)) for f in seen]
             )
         else:
-            _join(node, shapes, maps, found)
+            _join(node, shapes, maps, (found, settled))
     return found
 
 
@@ -180,9 +181,14 @@ def _join(
     node: Node,
     shapes: Shapes,
     maps: tuple[AccessMap, ...],
-    found: dict[str, tuple[Field, ...]],
+    so_far: tuple[dict[str, tuple[Field, ...]], set[int]],
 ) -> None:
-    """Add the fields of the outputs of a node with several inputs or outputs."""
+    """Add the fields of the outputs of a node with several inputs or outputs.
+
+    A step of a language model has a cache for each layer as inputs, so that a tensor has hundreds
+    of fields. Most are settled: the same for all positions of the tensor, and so behind any node.
+    """
+    found, settled = so_far
     call = shapes.calls[node.name]
     for n, (name, output) in enumerate(zip(node.outputs, call.outputs, strict=True)):
         # With several outputs, maps[n] is from the first input to output n. An output depends on
@@ -191,24 +197,35 @@ def _join(
         if len(call.outputs) > 1:
             rest: AccessMap = maps[n] if -1 in maps[n] else {}
             by_input = (maps[n], *(rest,) * (len(node.inputs) - 1))
-        parts: dict[str, list[tuple[tuple[FieldAxis, ...], AccessMap]]] = {}
-        for source, mapped, shape in zip(node.inputs, by_input, call.inputs, strict=True):
-            if -1 in mapped:  # only the shape of this input matters
+        branches = [
+            (seen, mapped, shape)
+            for source, mapped, shape in zip(node.inputs, by_input, call.inputs, strict=True)
+            if -1 not in mapped and (seen := found.get(source, ()))  # -1: only its shape matters
+        ]
+        if branches and id(branches[0][0]) in settled:
+            if all(seen is branches[0][0] for seen, _, _ in branches):
+                found[name] = branches[0][0]
                 continue
-            for field in found.get(source, ()):
-                through = _through(field.axes, mapped, shape, output)
-                parts.setdefault(field.input, []).append((through, mapped))
-        found[name] = tuple(
-            Field(origin, _unite(branches, output)) for origin, branches in parts.items()
+        parts: dict[str, list[tuple[tuple[FieldAxis, ...], AccessMap]]] = {}
+        for seen, mapped, shape in branches:
+            is_settled = id(seen) in settled
+            for field in seen:
+                axes = field.axes if is_settled else _through(field.axes, mapped, shape, output)
+                parts.setdefault(field.input, []).append((axes, mapped))
+        joined = found[name] = tuple(
+            Field(origin, _unite(each, output)) for origin, each in parts.items()
         )
+        if all(axis.carrier is None for field in joined for axis in field.axes):
+            settled.add(id(joined))
 
 
 def _unite(
     branches: list[tuple[tuple[FieldAxis, ...], AccessMap]], output: tuple[int, ...]
 ) -> tuple[FieldAxis, ...]:
     """The union of the fields of all branches, axis by axis."""
-    if len(branches) == 1:
-        return branches[0][0]
+    first = branches[0][0]
+    if all(each is first for each, _ in branches):
+        return first
     axes, maps = zip(*branches, strict=True)
     return tuple(
         _union(_limit_to_parts(each, maps, output), output) for each in zip(*axes, strict=True)
@@ -239,7 +256,7 @@ def _through(
     shape: tuple[int, ...],
     output: tuple[int, ...],
 ) -> tuple[FieldAxis, ...]:
-    if all(axis.carrier is None for axis in axes):  # steps of a language model: a cache a layer
+    if all(axis.carrier is None for axis in axes):
         return axes
     result = []
     for axis in axes:
