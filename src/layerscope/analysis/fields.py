@@ -202,10 +202,10 @@ def _join(
             for source, mapped, shape in zip(node.inputs, by_input, call.inputs, strict=True)
             if -1 not in mapped and (seen := found.get(source, ()))  # -1: only its shape matters
         ]
-        if branches and id(branches[0][0]) in settled:
-            if all(seen is branches[0][0] for seen, _, _ in branches):
-                found[name] = branches[0][0]
-                continue
+        first = branches[0][0] if branches else ()
+        if id(first) in settled and all(seen is first for seen, _, _ in branches):
+            found[name] = first
+            continue
         parts: dict[str, list[tuple[tuple[FieldAxis, ...], AccessMap]]] = {}
         for seen, mapped, shape in branches:
             is_settled = id(seen) in settled
