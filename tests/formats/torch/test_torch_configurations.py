@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import layerscope
+from layerscope.cli import run
 from layerscope.errors import FormatError, UnknownName
 
 pytest.importorskip("transformers")
@@ -92,3 +93,20 @@ def test_a_class_that_is_no_model_stays_unknown(tmp_path: Path) -> None:
             layerscope.analyze(_written(tmp_path, config), tokens=5)
         with pytest.raises(FormatError, match="remote code"):
             layerscope.analyze(_written(tmp_path, {**config, "auto_map": AUTO_MAP}), tokens=5)
+
+
+def test_sizes_outside_of_the_parts_are_not_ignored(tmp_path: Path) -> None:
+    """transformers keeps the sizes of its defaults for a text part that is not stated."""
+    flat = {**TEXT, "model_type": "qwen3_vl", "architectures": QWEN["architectures"]}
+    with pytest.raises(FormatError, match="hidden_size 64 is not read: Qwen3VLConfig"):
+        layerscope.analyze(_written(tmp_path, flat), tokens=4)
+
+
+def test_both_steps_are_predicted_for_the_machine_that_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They were those of this machine for a model whose caches are not described."""
+    monkeypatch.setattr("layerscope.cli.predict.is_language_model", lambda _: False)
+    words = ["predict", _written(tmp_path, QWEN), "--on", "h100", "--tokens", "8", "--decode", "9"]
+    assert run(words) == 0
+    assert capsys.readouterr().out.count("layerscope 0.1.0 · NVIDIA H100 SXM") == 2

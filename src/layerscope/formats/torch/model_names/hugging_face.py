@@ -55,6 +55,7 @@ def hugging_face_model(
     if config_class is None:
         raise UnknownName("model_type", kind, list(transformers.CONFIG_MAPPING.keys()))
     config = config_class(**settings)
+    _check_sizes(path, config, settings)
     for part in _checked_parts(path, config, transformers.PreTrainedConfig):
         part.dtype = None  # parts are built in the dtype of the whole
     factory = _model_class(path, transformers, config, named) if named else None
@@ -128,6 +129,25 @@ def _checked_parts(path: str, config: PretrainedConfig, kind: type) -> list[Pret
         if len(parts) < MOST_PARTS:
             parts += [each for each in vars(part).values() if isinstance(each, kind)]
     return parts[1:]
+
+
+def _check_sizes(path: str, config: PretrainedConfig, settings: Mapping[str, object]) -> None:
+    """Raise if stated sizes are not those of the model.
+
+    A configuration class with parts ignores sizes that are stated outside of them, and keeps the
+    defaults of its parts.
+    """
+    parts = [settings.get(name) for name in config.sub_configs]
+    if not parts or any(isinstance(part, Mapping) for part in parts):
+        return
+    text = config.get_text_config()
+    for name in ("hidden_size", "num_hidden_layers", "vocab_size"):
+        used = getattr(text, name, None)
+        if settings.get(name, used) != used:
+            raise FormatError(
+                f"{path}: {name} {str(settings[name])[:80]} is not read: {type(config).__name__} of "
+                f"transformers expects it in {' or '.join(sorted(config.sub_configs))}"
+            )
 
 
 def _size(path: str, name: str, value: object) -> int:
