@@ -211,7 +211,7 @@ def fit_lines(fit: LanguageFit) -> list[str]:
     room = bytes_text(fit.memory_bytes)
     if fit.usable_bytes < fit.memory_bytes:
         share = 100 * fit.usable_bytes / fit.memory_bytes
-        room = f"{bytes_text(fit.usable_bytes)}, {share:.0f} % of {room},"
+        room = f"{bytes_text(fit.usable_bytes)} ({share:.0f} % of {room})"
     if not fit.contexts:
         return [f"Nothing fits in {room}: one token takes {_uses(fit.longest_context.use)}."]
     batch = _largest(fit.largest_batch, "Batch", f"at {_many(fit.tokens, 'token')}", room)
