@@ -145,8 +145,8 @@ def _check_sizes(path: str, config: PretrainedConfig, settings: Mapping[str, obj
         used = getattr(text, name, None)
         if settings.get(name, used) != used:
             raise FormatError(
-                f"{path}: {name} {str(settings[name])[:80]} is not read: {type(config).__name__} of "
-                f"transformers expects it in {' or '.join(sorted(config.sub_configs))}"
+                f"{path}: {name} {str(settings[name])[:80]} is not read: {type(config).__name__} "
+                f"of transformers expects it in {' or '.join(sorted(config.sub_configs))}"
             )
 
 
