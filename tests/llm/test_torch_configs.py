@@ -13,6 +13,7 @@ import pytest
 from layerscope.cli import run
 from tests.llm.published_rows import SHARED
 
+pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 QUESTIONS = {

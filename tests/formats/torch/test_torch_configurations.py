@@ -12,6 +12,7 @@ import layerscope
 from layerscope.cli import run
 from layerscope.errors import FormatError, UnknownName
 
+pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 TEXT: dict[str, Any] = {
