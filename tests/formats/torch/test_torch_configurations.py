@@ -90,6 +90,14 @@ def test_a_class_of_transformers_under_another_type(tmp_path: Path, more: dict[s
     assert any("no model_type kimi_k2" in note for note in found.graph.notes)
 
 
+def test_remote_code_may_be_another_model_of_that_name(tmp_path: Path) -> None:
+    config = {**LATENT, "model_type": "mine"}
+    notes = layerscope.analyze(_written(tmp_path, config), tokens=5).graph.notes
+    assert any("no model_type mine" in note for note in notes)
+    with pytest.raises(FormatError, match="mine needs remote code"):
+        layerscope.analyze(_written(tmp_path, {**config, "auto_map": AUTO_MAP}), tokens=5)
+
+
 def test_a_class_that_is_no_model_stays_unknown(tmp_path: Path) -> None:
     for named in ("AutoConfig", "NoSuchModel", "os.path", ""):
         config = {**LATENT, "architectures": [named]}

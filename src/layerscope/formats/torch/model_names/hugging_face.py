@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MOST_PARTS = 100  # nested configurations, such as text_config
 MOST_INPUT = 2**31 - 1
+COPIES = ("kimi_k2",)  # types whose remote code is a copy of the class that architectures names
 TOKENS: Shape = (1, 128)
 TEXT_ALONE = (
     "counted is a prompt of text; images are optional, and the layers that read them do not run"
@@ -50,7 +51,8 @@ def hugging_face_model(
     has_code = settings.pop("auto_map", None)
     named = next(iter(settings.get("architectures") or ()), "")
     config_class = _config_class(transformers, kind, named)
-    if config_class is None and has_code:
+    is_built_in = kind in transformers.CONFIG_MAPPING or kind in COPIES
+    if has_code and (config_class is None or not is_built_in):
         raise FormatError(f"{path}: {kind} needs remote code, which is not run")
     if config_class is None:
         raise UnknownName("model_type", kind, list(transformers.CONFIG_MAPPING.keys()))
