@@ -8,6 +8,7 @@
 # make test-peers     other counters of PyTorch models against our conventions: 20 minutes
 # make test-wild      600 models of ten other packages against PyTorch's counter: 30 minutes
 # make test-zoo       every model of torchvision and timm against ../shared: an hour
+# make test-configs   every published configuration of ../shared, four questions each: 10 minutes
 # make test-sweep     everything in one sweep, sweeps that are killed, 10,000 candidates: an hour
 # make fuzz           feed random bytes to the file readers, SECONDS=600 per reader, two at a time
 # make fuzz-planted   plant three faults in each reader, and see that fuzzing finds them
@@ -42,7 +43,7 @@ ARGS ?=
 # Tests of one file share cached reports, so a file runs in one worker.
 PARALLEL := -n $(WORKERS) --dist loadfile
 
-.PHONY: setup run test test-lower test-documents test-models test-torch check bench bench-measure fuzz fuzz-planted goldens docs test-zoo test-peers test-wild test-threads test-signals test-sweep bench-torch bench-all page test-page bench-page site check-site test-site bench-site pictures clean
+.PHONY: setup run test test-lower test-documents test-models test-torch check bench bench-measure fuzz fuzz-planted goldens docs test-zoo test-configs test-peers test-wild test-threads test-signals test-sweep bench-torch bench-all page test-page bench-page site check-site test-site bench-site pictures clean
 
 setup: $(VENV)/base
 
@@ -91,6 +92,9 @@ test-torch: $(VENV)/torch
 test-zoo: $(VENV)/torch
 	$(BIN)/pytest tests/zoo/test_torch_figures.py tests/formats/torch/test_torch_vision_names.py -m slow
 	$(BIN)/python -m tests.zoo.zoo_torch $(ARGS)
+
+test-configs: $(VENV)/torch
+	$(BIN)/pytest tests/llm/test_torch_configs.py -m slow $(ARGS)
 
 # 8 threads x 200 captures beside training loops: minutes.
 test-threads: $(VENV)/torch

@@ -20,6 +20,7 @@ SLOW_TARGETS = {  # of other files: make test-lower
     "test_zoo_documents.py": "make test-documents",
     "test_onnx_models.py": "make test-models",
     "test_sweep.py": "make test-sweep",
+    "test_torch_configs.py": "make test-configs",
     "test_torch_figures.py": "make test-zoo",
     "test_torch_threads.py": "make test-threads",
     "test_torch_vision_names.py": "make test-zoo",

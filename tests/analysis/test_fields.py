@@ -324,3 +324,27 @@ def test_long_caches_are_not_walked_position_by_position(monkeypatch: pytest.Mon
     graph = b.build(x)
     assert len(fields(graph, infer(graph))[x]) == 21
     assert hulls < 20 * 20
+
+
+def test_settled_fields_are_not_joined_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fields that are the same for all positions pass residual blocks as they are."""
+    calls = 0
+    found = module._limit_to_parts
+
+    def counted(*args: object) -> tuple[FieldAxis, ...]:
+        nonlocal calls
+        calls += 1
+        return found(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "_limit_to_parts", counted)
+    b, x = started(1, 2, 8)
+    for n in range(20):
+        cache = b.global_pool(b.input(f"cache{n}", (1, 2, 8)))
+        x = b.add(x, cache)
+        for _ in range(3):
+            x = b.add(x, b.relu(x))
+    graph = b.build(x)
+    (first, *others) = fields(graph, infer(graph))[x]
+    assert [field.size for field in others] == [("everything",)] * 20
+    assert first.size == (1,)
+    assert calls < 100  # each pair of a cache and a later addition would be 20 * 60 / 2

@@ -201,7 +201,7 @@ def fuzz_hf_config(data: bytes) -> None:
         for main in ("pixel_values", "input_features", "input_values", "input_ids"):
             with contextlib.suppress(LayerscopeError):
                 config = _namespace(settings)
-                hugging_face._check_config(path, config, SimpleNamespace)
+                hugging_face._checked_parts(path, config, SimpleNamespace)
                 shapes = hugging_face._default_inputs(path, _Model(main), config)
                 sizes = [size for shape in shapes.values() for size in shape]
                 assert all(type(size) is int and 0 < size <= MOST_SIZE for size in sizes), shapes

@@ -75,8 +75,9 @@ def test_the_workspace_of_llama_cpp_is_a_micro_batch_of_logits() -> None:
 def test_the_largest_fits_and_one_more_does_not(program: str) -> None:
     options = CacheOptions(tokens=8192, keys="q8_0", values="q8_0")
     deployment = Deployment(model=LLAMA3, cache=options, weights="q4_0", program=program)
-    room = 24 * 10**9
-    found = language_fit(deployment, room)
+    found = language_fit(deployment, 24 * 10**9)
+    room = found.usable_bytes
+    assert room == (21_600_000_000 if program == "vllm" else 24 * 10**9)
     batch, tokens = found.largest_batch.number, found.longest_context.number
     assert memory_use(deployment.sized(batch, 8192)).total <= room
     assert memory_use(deployment.sized(batch + 1, 8192)).total > room
@@ -84,6 +85,39 @@ def test_the_largest_fits_and_one_more_does_not(program: str) -> None:
     assert memory_use(deployment.sized(1, tokens + 1)).total > room
     assert found.contexts[0] == (1, tokens)
     assert all(a[1] >= b[1] for a, b in zip(found.contexts, found.contexts[1:], strict=False))
+
+
+@pytest.mark.parametrize(("memory", "tokens", "sequences"), [
+    (None, 2048, 256), (24 * 10**9, 2048, 256),
+    (70 * 2**30 - 1, 2048, 256), (70 * 2**30, 8192, 1024),
+])  # fmt: skip
+def test_vllm_takes_what_its_profile_run_takes(
+    memory: int | None, tokens: int, sequences: int
+) -> None:
+    """The peak is that of the largest batch that may be scheduled, whatever the prompt is."""
+    for cached in (1, 8192):
+        options = CacheOptions(tokens=cached)
+        use = memory_use(
+            Deployment(model=LLAMA3, cache=options, program="vllm", device_bytes=memory)
+        )
+        inside = tokens * (4096 + 2 * 14336) * 2  # hidden state, gate and value in bf16
+        at_end = tokens * 4096 * 2 + sequences * 128_256 * 4  # hidden state, logits in fp32
+        assert use.activations + use.workspace == max(inside, at_end)
+
+
+def test_the_pool_of_vllm_against_a_log() -> None:
+    """Llama 3 8B on H100: vLLM printed 14.96 GiB of weights and 53.29 GiB for the cache.
+
+    It measured 1.79 GiB outside of PyTorch, which is not counted, and a peak of 1.26 GiB. The
+    log is in pull request 10511 of vllm-project/vllm; its batch was one of 8,192 tokens.
+    """
+    deployment = Deployment(model=LLAMA3, cache=CacheOptions(tokens=8192), program="vllm")
+    found = language_fit(deployment, round(79.22 * 2**30))
+    use = found.largest_batch.use
+    assert round(found.usable_bytes / 2**30, 1) == 71.3
+    assert round(use.weights / 2**30, 2) == 14.96
+    pool = (found.usable_bytes - use.total + use.cache) / 2**30
+    assert 53.29 + 1.79 <= pool <= 53.29 + 1.79 + 1.26
 
 
 def test_nothing_fits_beside_weights_that_do_not() -> None:

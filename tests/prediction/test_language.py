@@ -10,10 +10,12 @@ import pytest
 from layerscope.engines.accelerators import ACCELERATORS
 from layerscope.graph.types import Shape
 from layerscope.llm.families import describe
-from layerscope.llm.work import Step, layer_works
-from layerscope.prediction.language import limits_of, rates_of, step_times
+from layerscope.llm.work import Step, Work, layer_works
+from layerscope.prediction.language import amounts, limits_of, rates_of, step_times
+from layerscope.prediction.language_rates import FAMILIES
 from tests.llm.test_work import LLAMA_8B, MIXTRAL
 
+CUDA = ("datacenter", "geforce", "spark", "workstation")
 STEPS = (
     Step(tokens=1), Step(tokens=1, past=100_000), Step(tokens=1, past=500, batch=64),
     Step(tokens=7), Step(tokens=4096), Step(tokens=2048, past=8192, batch=4),
@@ -65,6 +67,30 @@ def test_more_work_takes_longer(machine: str) -> None:
         assert (
             seconds(config, machine, STEPS[0], 4.5)[0] < seconds(config, machine, STEPS[0], 16)[0]
         )
+
+
+def test_kernels_of_larger_steps_are_launched_one_by_one() -> None:
+    """A step of one token is a CUDA graph; Apple and Radeon have none."""
+    work = Work(name="", kind="full", products=7)
+    limits = limits_of(ACCELERATORS["gb10"], 16)
+    each = pytest.approx(7e-6)
+    for step, found in (
+        (Step(tokens=1), (each, 0, 0)),
+        (Step(tokens=1, batch=2), (each, each, 0)),
+        (Step(tokens=2), (each, 0, each)),
+    ):
+        assert list(amounts(work, step, limits, reads=1)[-3:]) == list(found)
+    assert all((rates.launch > 0) == (name in CUDA) for name, rates in FAMILIES.items())
+
+
+@pytest.mark.parametrize(("machine", "share"), [
+    ("h100", 0.63), ("h100-pcie", 0.63), ("h200", 0.63), ("a100", 1), ("rtx4090", 1), ("gb10", 1),
+])  # fmt: skip
+def test_kernels_reach_a_part_of_the_peak_of_hopper(machine: str, share: float) -> None:
+    sheet = ACCELERATORS[machine]
+    limits = limits_of(sheet, 16)
+    assert limits.flops_s == pytest.approx(share * sheet.tflops["fp16"] * 1e12)
+    assert limits.most_flops_s == max(sheet.tflops.values()) * 1e12  # floors stay
 
 
 def test_roofs_of_layers() -> None:

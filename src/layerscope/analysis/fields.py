@@ -123,6 +123,7 @@ def fields(graph: Graph, shapes: Shapes) -> dict[str, tuple[Field, ...]]:
         axes = tuple(FieldAxis(size, n, ((0, 0),), 1) for n, size in enumerate(shape) if n >= 2)
         found[tensor.name] = (Field(tensor.name, axes),) if axes else ()
     steps: dict[int, _Step] = {}  # by id: equal calls are mostly one object
+    settled: set[int] = set()  # ids of tuples of fields that no further node changes
     for node in graph.nodes:
         call = shapes.calls.get(node.name)
         if call is None or not node.inputs:
@@ -132,10 +133,10 @@ def fields(graph: Graph, shapes: Shapes) -> dict[str, tuple[Field, ...]]:
         if step is None:
             step = steps[id(call)] = _step(node, call)
         if step.single is None:
-            _join(node, shapes, step.maps, found)
+            _join(node, shapes, step.maps, (found, settled))
             continue
         seen = found.get(node.inputs[0], ())
-        if not step.unchanged:
+        if not step.unchanged and id(seen) not in settled:
             seen = tuple(
                 [Field(f.input, _through(f.axes, step.single, call.x, call.y)) for f in seen]
             )
@@ -192,9 +193,14 @@ def _join(
     node: Node,
     shapes: Shapes,
     maps: tuple[AccessMap, ...],
-    found: dict[str, tuple[Field, ...]],
+    so_far: tuple[dict[str, tuple[Field, ...]], set[int]],
 ) -> None:
-    """Add the fields of the outputs of a node with several inputs or outputs."""
+    """Add the fields of the outputs of a node with several inputs or outputs.
+
+    A step of a language model has a cache for each layer as inputs, so that a tensor has hundreds
+    of fields. Most are settled: the same for all positions of the tensor, and so behind any node.
+    """
+    found, settled = so_far
     call = shapes.calls[node.name]
     for n, (name, output) in enumerate(zip(node.outputs, call.outputs, strict=True)):
         # With several outputs, maps[n] is from the first input to output n. An output depends on
@@ -203,24 +209,35 @@ def _join(
         if len(call.outputs) > 1:
             rest: AccessMap = maps[n] if -1 in maps[n] else {}
             by_input = (maps[n], *(rest,) * (len(node.inputs) - 1))
+        branches = [
+            (seen, mapped, shape)
+            for source, mapped, shape in zip(node.inputs, by_input, call.inputs, strict=True)
+            if -1 not in mapped and (seen := found.get(source, ()))  # -1: only its shape matters
+        ]
+        first = branches[0][0] if branches else ()
+        if id(first) in settled and all(seen is first for seen, _, _ in branches):
+            found[name] = first
+            continue
         parts: dict[str, list[tuple[tuple[FieldAxis, ...], AccessMap]]] = {}
-        for source, mapped, shape in zip(node.inputs, by_input, call.inputs, strict=True):
-            if -1 in mapped:  # only the shape of this input matters
-                continue
-            for field in found.get(source, ()):
-                through = _through(field.axes, mapped, shape, output)
-                parts.setdefault(field.input, []).append((through, mapped))
-        found[name] = tuple(
-            Field(origin, _unite(branches, output)) for origin, branches in parts.items()
+        for seen, mapped, shape in branches:
+            is_settled = id(seen) in settled
+            for field in seen:
+                axes = field.axes if is_settled else _through(field.axes, mapped, shape, output)
+                parts.setdefault(field.input, []).append((axes, mapped))
+        joined = found[name] = tuple(
+            Field(origin, _unite(each, output)) for origin, each in parts.items()
         )
+        if all(axis.carrier is None for field in joined for axis in field.axes):
+            settled.add(id(joined))
 
 
 def _unite(
     branches: list[tuple[tuple[FieldAxis, ...], AccessMap]], output: tuple[int, ...]
 ) -> tuple[FieldAxis, ...]:
     """The union of the fields of all branches, axis by axis."""
-    if len(branches) == 1:
-        return branches[0][0]
+    first = branches[0][0]
+    if all(each is first for each, _ in branches):
+        return first
     axes, maps = zip(*branches, strict=True)
     return tuple(
         _union(_limit_to_parts(each, maps, output), output) for each in zip(*axes, strict=True)

@@ -230,6 +230,7 @@ def results(
     activations = block_format(dtype or "bf16").name
     lengths = (options["tokens"], options["decode"])
     tokens = max([each for each in lengths if each is not None], default=DEFAULT_TOKENS)
+    memory = None if options["fit"] is None else quantity(options["fit"], "bytes", "--fit")
     deployment = Deployment(
         model=read_language_model(network),
         cache=CacheOptions(
@@ -241,9 +242,8 @@ def results(
         stored=None if network.startswith("hf:") else stored,
         activations=activations,
         program=request["program"],
+        device_bytes=memory,
     )
-    fit = None
-    if options["fit"] is not None:
-        fit = language_fit(deployment, quantity(options["fit"], "bytes", "--fit"))
+    fit = None if memory is None else language_fit(deployment, memory)
     split = None if options["parallel"] is None else parallelism(options["parallel"])
     return LanguageResults(deployment, fit, options["decode"] is not None, split)

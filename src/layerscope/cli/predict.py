@@ -112,7 +112,7 @@ def command(
 
 
 def _predict_steps(network: str, form: str, output: str | None, options: PredictOptions) -> None:
-    """The prompt and one token after it on this machine, one after the other."""
+    """The prompt and one token after it, one after the other."""
     from layerscope.api.timing import predict
 
     view = {"sort": options["sort"], "top": options["top"], "stamp": not options["no_stamp"]}
@@ -120,7 +120,7 @@ def _predict_steps(network: str, form: str, output: str | None, options: Predict
     for is_prompt in (True, False):
         one = analyze_options(options)
         one["decode" if is_prompt else "tokens"] = None
-        found = predict(network, threads=options["threads"], **one)
+        found = predict(network, on=options["on"], threads=options["threads"], **one)
         if form == "json":
             texts.append(found.to_json())
         elif form == "markdown":

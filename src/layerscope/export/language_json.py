@@ -71,6 +71,7 @@ def _cache(deployment: Deployment) -> CacheJson:
 def _fit(fit: LanguageFit) -> LanguageFitJson:
     return LanguageFitJson(
         fit.memory_bytes,
+        fit.usable_bytes,
         _number(fit.largest_batch.number),
         _number(fit.longest_context.number),
         [ContextJson(batch, _number(tokens)) for batch, tokens in fit.contexts],

@@ -176,7 +176,19 @@ def memory_line(deployment: Deployment) -> str:
     batch = deployment.cache.sequences
     return (
         f"Memory at batch {batch} with weights in {deployment.weights} ({bits:.2f} bits each on "
-        f"average): {_uses(use)}."
+        f"average): {_uses(use)}.{_profiled(deployment)}"
+    )
+
+
+def _profiled(deployment: Deployment) -> str:
+    """What vLLM's own peak is measured with."""
+    run = deployment.profile
+    if run is None:
+        return ""
+    return (
+        f" Activations and workspace are those of vLLM's profile run, {exact_text(run.tokens)} "
+        f"tokens of {exact_text(run.sequences)} sequences; the CUDA context, CUDA graphs and "
+        "copies that sampling takes are not counted."
     )
 
 
@@ -197,6 +209,9 @@ def device_lines(deployment: Deployment, split: Parallelism) -> list[str]:
 def fit_lines(fit: LanguageFit) -> list[str]:
     """The largest batch, the longest context, and the longest context by batch."""
     room = bytes_text(fit.memory_bytes)
+    if fit.usable_bytes < fit.memory_bytes:
+        share = 100 * fit.usable_bytes / fit.memory_bytes
+        room = f"{bytes_text(fit.usable_bytes)} ({share:.0f} % of {room})"
     if not fit.contexts:
         return [f"Nothing fits in {room}: one token takes {_uses(fit.longest_context.use)}."]
     batch = _largest(fit.largest_batch, "Batch", f"at {_many(fit.tokens, 'token')}", room)

@@ -57,6 +57,7 @@ class LanguageFitJson(Struct):
     """What fits in a memory; null if any number fits, 0 if not even one does."""
 
     memory_bytes: int
+    usable_bytes: int  # what the runtime takes of it: 90 % with vLLM, else all
     largest_batch: int | None  # at the tokens of the cache
     longest_context: int | None  # at the batch of the cache
     contexts: list[ContextJson]

@@ -18,11 +18,11 @@ from layerscope.llm.description import EXPERTS, DecoderLayer, LanguageModel
 from layerscope.llm.families import describe
 from layerscope.llm.gguf_config import gguf_model
 from layerscope.llm.runtimes import runtime
+from layerscope.llm.runtimes.vllm import PERCENT, ProfileRun, profile_run
 from layerscope.llm.weight_bytes import weight_bytes
 
 PREFIX, GGUF_SUFFIX = "hf:", ".gguf"
 F32_BYTES = 4
-VLLM_TOKENS = 8192  # computed at once, the default of max_num_batched_tokens
 
 
 class Deployment(Struct, frozen=True, kw_only=True):
@@ -34,11 +34,24 @@ class Deployment(Struct, frozen=True, kw_only=True):
     stored: int | None = None  # bytes of the weights, where a file has them
     activations: str = "bf16"
     program: str = ""
+    device_bytes: int | None = None  # the memory to fit in: vLLM schedules more on large devices
 
     @property
     def rule(self) -> Rule:
         """How the caches of layers are counted."""
         return runtime(self.program) if self.program else needed
+
+    @property
+    def profile(self) -> ProfileRun | None:
+        """The run by which vLLM measures its peak, which other runtimes have not."""
+        return profile_run(self.device_bytes) if self.program == "vllm" else None
+
+    @property
+    def usable_bytes(self) -> int | None:
+        """What the runtime takes of the memory of the device."""
+        if self.device_bytes is None or self.program != "vllm":
+            return self.device_bytes
+        return self.device_bytes * PERCENT // 100
 
     def sized(self, batch: int, tokens: int) -> Deployment:
         """The same with other numbers of sequences and of tokens in each."""
@@ -75,14 +88,17 @@ def read_language_model(network: str) -> LanguageModel:
     return describe(settings, path)
 
 
-def tokens_at_once(deployment: Deployment) -> int:
-    """Tokens that a runtime computes at once at most."""
-    asked = max(deployment.cache.tokens, 1) * deployment.cache.sequences
+def rows_at_once(deployment: Deployment) -> tuple[int, int]:
+    """Tokens that a runtime computes at once at most, and those of them that have logits."""
+    sequences = deployment.cache.sequences
+    asked = max(deployment.cache.tokens, 1) * sequences
     if deployment.program == "llama.cpp":
-        return min(asked, deployment.cache.micro_batch)
-    if deployment.program == "vllm":
-        return min(asked, VLLM_TOKENS)
-    return deployment.cache.sequences
+        rows = min(asked, deployment.cache.micro_batch)
+        return rows, rows
+    run = deployment.profile
+    if run is not None:
+        return max(run.tokens, sequences), max(run.sequences, sequences)
+    return sequences, sequences
 
 
 def layer_width(layer: DecoderLayer, hidden: int) -> int:
@@ -108,13 +124,12 @@ def memory_use(deployment: Deployment, weights: int | None = None) -> DeployedMe
     beside the logits in fp32, which are the workspace; the larger of both moments counts.
     """
     model = deployment.model
-    rows = tokens_at_once(deployment)
+    rows, outputs = rows_at_once(deployment)
     size = F32_BYTES if deployment.program == "llama.cpp" else 0
     number = size or block_format(deployment.activations).row_bytes(1)
     different = {id(layer): layer for layer in model.layers}.values()
     widest = max((layer_width(layer, model.hidden) for layer in different), default=model.hidden)
     inside = rows * widest * number
-    outputs = rows if deployment.program == "llama.cpp" else deployment.cache.sequences
     logits = outputs * model.vocabulary * F32_BYTES
     at_end = rows * model.hidden * number
     is_end = at_end + logits > inside

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerscope.errors import UsageError
 from layerscope.llm.account import DeployedMemory, Deployment, memory_use
@@ -25,6 +26,7 @@ class LanguageFit(Struct, frozen=True):
     """What fits in a memory beside the weights."""
 
     memory_bytes: int
+    usable_bytes: int  # what the runtime takes of it
     batch: int  # asked for
     tokens: int
     largest_batch: Largest  # at these tokens
@@ -36,6 +38,8 @@ def language_fit(deployment: Deployment, memory_bytes: int) -> LanguageFit:
     """The largest batch and the longest context of a deployment in a memory."""
     if memory_bytes < 1:
         raise UsageError(f"memory of {memory_bytes} bytes, expected at least 1")
+    deployment = replace(deployment, device_bytes=memory_bytes)
+    usable = deployment.usable_bytes or 0
     batch, tokens = deployment.cache.sequences, deployment.cache.tokens
     weights = memory_use(deployment).weights  # the same for all
 
@@ -43,7 +47,7 @@ def language_fit(deployment: Deployment, memory_bytes: int) -> LanguageFit:
         return memory_use(deployment.sized(sequences, length), weights)
 
     def largest(of: Callable[[int], DeployedMemory]) -> Largest:
-        number = _search(lambda each: of(each).total <= memory_bytes)
+        number = _search(lambda each: of(each).total <= usable)
         return Largest(number, of(max(number, 1)))
 
     contexts = []
@@ -54,6 +58,7 @@ def language_fit(deployment: Deployment, memory_bytes: int) -> LanguageFit:
         contexts.append((each, longest))
     return LanguageFit(
         memory_bytes,
+        usable,
         batch,
         tokens,
         largest(lambda each: use(each, tokens)),

@@ -11,20 +11,23 @@ from math import ceil
 
 from msgspec import Struct
 
-from layerscope.engines.accelerators import Accelerator
+from layerscope.engines.accelerators import ACCELERATORS, Accelerator
 from layerscope.llm.work import Step, Work
 from layerscope.prediction.language_rates import FAMILIES, SpeedRates
 from layerscope.report.generation import LayerStep, Roof
 
 MICRO_BATCH = 512  # tokens that runtimes compute at once, reading the weights anew
 MICRO = 1e-6
+# Tensor cores of Hopper reach their peak by wgmma. Kernels of llama.cpp use mma.sync, which all
+# generations have and which reaches this share of it (arXiv 2402.13499).
+HOPPER, HOPPER_SHARE = ("h100", "h100-pcie", "h200"), 0.63
 
 
 class SpeedLimits(Struct, frozen=True):
     """What of a data sheet bounds a step."""
 
     bytes_s: float
-    flops_s: float  # of half precision
+    flops_s: float  # of half precision, as far as kernels reach it
     most_flops_s: float  # of any dtype: quantized weights may be multiplied as integers
     is_quantized: bool = False  # products with weights of less than 16 bits
 
@@ -33,6 +36,8 @@ def limits_of(sheet: Accelerator, weight_bits: float) -> SpeedLimits:
     """The limits for weights of so many bits."""
     most = max(sheet.tflops.values())
     peak = max(sheet.tflops.get(each, 0.0) for each in ("fp16", "bf16")) or most
+    if any(sheet is ACCELERATORS[name] for name in HOPPER):
+        peak *= HOPPER_SHARE
     return SpeedLimits(sheet.gb_s * 1e9, peak * 1e12, most * 1e12, weight_bits < 16)
 
 
@@ -46,8 +51,13 @@ def passes(step: Step, micro_batch: int = MICRO_BATCH) -> int:
     return ceil(step.all_tokens / micro_batch)
 
 
-def amounts(work: Work, limits: SpeedLimits, reads: int) -> tuple[float, ...]:
-    """Seconds at the limits, in the order of the fields of `SpeedRates`."""
+def amounts(work: Work, step: Step, limits: SpeedLimits, reads: int) -> tuple[float, ...]:
+    """Seconds at the limits, in the order of the fields of `SpeedRates`.
+
+    llama.cpp replays a step of one token as a CUDA graph, and launches the kernels of a batch one
+    by one. Products of a prompt first convert their inputs, and weights that are not multiplied as
+    they are stored.
+    """
     dense = (work.flops - work.expert_flops) / limits.flops_s
     experts = work.expert_flops / limits.flops_s
     half, quantized = (0.0, dense) if limits.is_quantized else (dense, 0.0)
@@ -59,6 +69,8 @@ def amounts(work: Work, limits: SpeedLimits, reads: int) -> tuple[float, ...]:
         experts,
         work.attention_flops / limits.flops_s,
         reads * work.products * MICRO,
+        reads * work.products * MICRO if step.tokens == 1 and step.batch > 1 else 0.0,
+        reads * work.products * MICRO if step.tokens > 1 else 0.0,
     )
 
 
@@ -77,7 +89,7 @@ def step_times(
     for work in works:
         seconds = sum(
             rate * amount
-            for rate, amount in zip(rates.values(), amounts(work, limits, reads), strict=True)
+            for rate, amount in zip(rates.values(), amounts(work, step, limits, reads), strict=True)
         )
         floor, roof = floor_of(work, limits)
         found.append(LayerStep(work.name, work.kind, max(seconds, floor), floor, roof))

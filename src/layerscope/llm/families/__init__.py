@@ -45,6 +45,7 @@ TEXT_PARTS = {
     "qwen3_vl": "qwen3_vl_text",
     "qwen3_vl_moe": "qwen3_vl_moe_text",
 }
+KIND = "model_type for caches and memory:"
 TEXT_NOTE = "the text part alone: images are read by layers that are not counted here"
 
 
@@ -62,5 +63,5 @@ def describe(values: Mapping[str, object], where: str = "configuration") -> Lang
 
 def _described(config: ConfigValues) -> LanguageModel:
     if config.model_type not in FAMILIES:
-        raise UnknownName("model_type", config.model_type, FAMILIES)
+        raise UnknownName(KIND, config.model_type, FAMILIES)
     return FAMILIES[config.model_type](config)

@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 
 MOST_PARTS = 100  # nested configurations, such as text_config
 MOST_INPUT = 2**31 - 1
+COPIES = ("kimi_k2",)  # types whose remote code is a copy of the class that architectures names
 TOKENS: Shape = (1, 128)
+TEXT_ALONE = (
+    "counted is a prompt of text; images are optional, and the layers that read them do not run"
+)
 DECODER_TOKENS: Shape = (1, 16)  # of the decoder of an encoder-decoder
 
 
@@ -44,13 +48,18 @@ def hugging_face_model(
     except ImportError:
         raise MissingExtra("a model of transformers", "hf") from None
     kind = settings.pop("model_type")
-    if settings.pop("auto_map", None) and kind not in transformers.CONFIG_MAPPING:
-        raise FormatError(f"{path}: {kind} needs remote code, which is not run")
-    if kind not in transformers.CONFIG_MAPPING:
-        raise UnknownName("model_type", kind, list(transformers.CONFIG_MAPPING.keys()))
-    config = transformers.CONFIG_MAPPING[kind](**settings)
-    _check_config(path, config, transformers.PreTrainedConfig)
+    has_code = settings.pop("auto_map", None)
     named = next(iter(settings.get("architectures") or ()), "")
+    config_class = _config_class(transformers, kind, named)
+    is_built_in = kind in transformers.CONFIG_MAPPING or kind in COPIES
+    if has_code and (config_class is None or not is_built_in):
+        raise FormatError(f"{path}: {kind} needs remote code, which is not run")
+    if config_class is None:
+        raise UnknownName("model_type", kind, list(transformers.CONFIG_MAPPING.keys()))
+    config = config_class(**settings)
+    _check_sizes(path, config, settings)
+    for part in _checked_parts(path, config, transformers.PreTrainedConfig):
+        part.dtype = None  # parts are built in the dtype of the whole
     factory = _model_class(path, transformers, config, named) if named else None
     automatic = partial(transformers.AutoModel.from_config, trust_remote_code=False)
     make: Callable[[PretrainedConfig], PreTrainedModel] = factory or automatic
@@ -60,9 +69,29 @@ def hugging_face_model(
         version = transformers.__version__
         used = type(model).__name__
         notes = (f"{named} is not in transformers {version}: counted is {used} of {kind}",)
+    elif config.model_type != kind:
+        notes = (
+            f"transformers has no model_type {kind}: counted is {named}, as architectures says",
+        )
     if folder:
         notes = (*notes, *stored_weight_notes(folder, model))
+    if reads_text_alone(model):
+        notes = (*notes, TEXT_ALONE)
     return model, _default_inputs(path, model, config), notes
+
+
+def _config_class(
+    transformers: ModuleType, kind: str, named: str
+) -> Callable[..., PretrainedConfig] | None:
+    """The configuration of a model type, or of the class that `architectures` names."""
+    if kind in transformers.CONFIG_MAPPING:
+        found: Callable[..., PretrainedConfig] = transformers.CONFIG_MAPPING[kind]
+        return found
+    model = getattr(transformers, named, None) if named.isidentifier() else None
+    if not isinstance(model, type) or not issubclass(model, transformers.PreTrainedModel):
+        return None
+    wanted = getattr(model, "config_class", None)
+    return wanted if isinstance(wanted, type) else None
 
 
 def _model_class(
@@ -89,8 +118,11 @@ def _model_class(
     return found
 
 
-def _check_config(path: str, config: PretrainedConfig, kind: type) -> None:
-    """Raise for a model of too many layers; config classes map their own name for the number."""
+def _checked_parts(path: str, config: PretrainedConfig, kind: type) -> list[PretrainedConfig]:
+    """The nested configurations. Raise for a model of too many layers.
+
+    Config classes map their own name for the number of layers.
+    """
     parts = [config]
     for part in parts:
         layers = getattr(part, "num_hidden_layers", None)
@@ -98,6 +130,26 @@ def _check_config(path: str, config: PretrainedConfig, kind: type) -> None:
             MODEL_LAYERS.check(layers, f"{path}: num_hidden_layers")
         if len(parts) < MOST_PARTS:
             parts += [each for each in vars(part).values() if isinstance(each, kind)]
+    return parts[1:]
+
+
+def _check_sizes(path: str, config: PretrainedConfig, settings: Mapping[str, object]) -> None:
+    """Raise if stated sizes are not those of the model.
+
+    A configuration class with parts ignores sizes that are stated outside of them, and keeps the
+    defaults of its parts.
+    """
+    parts = [settings.get(name) for name in config.sub_configs]
+    if not parts or any(isinstance(part, Mapping) for part in parts):
+        return
+    text = config.get_text_config()
+    for name in ("hidden_size", "num_hidden_layers", "vocab_size"):
+        used = getattr(text, name, None)
+        if settings.get(name, used) != used:
+            raise FormatError(
+                f"{path}: {name} {str(settings[name])[:80]} is not read: {type(config).__name__} "
+                f"of transformers expects it in {' or '.join(sorted(config.sub_configs))}"
+            )
 
 
 def _size(path: str, name: str, value: object) -> int:
@@ -109,6 +161,13 @@ def _size(path: str, name: str, value: object) -> int:
     return value
 
 
+def reads_text_alone(model: PreTrainedModel) -> bool:
+    """Whether a model continues text, with a cache, and images are optional."""
+    taken = inspect.signature(model.forward).parameters
+    is_optional = "pixel_values" in taken and taken["pixel_values"].default is None
+    return is_optional and "past_key_values" in taken and model.main_input_name == "input_ids"
+
+
 def _default_inputs(
     path: str, model: PreTrainedModel, config: PretrainedConfig
 ) -> dict[str, Shape]:
@@ -118,7 +177,8 @@ def _default_inputs(
     text = getattr(config, "text_config", config)
     vision = getattr(config, "vision_config", config)
     shapes: dict[str, Shape] = {}
-    if main == "pixel_values" or ("pixel_values" in names and hasattr(config, "vision_config")):
+    shows = main == "pixel_values" or ("pixel_values" in names and hasattr(config, "vision_config"))
+    if shows and not reads_text_alone(model):
         side = getattr(vision, "image_size", None) or 224
         sides = side if isinstance(side, (list, tuple)) else (side, side)
         channels = _size(path, "num_channels", getattr(vision, "num_channels", 3))
