@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
+from msgspec.structs import replace
 
 from layerscope import Builder, Graph
 from layerscope.analysis import fields as module
@@ -324,6 +325,16 @@ def test_long_caches_are_not_walked_position_by_position(monkeypatch: pytest.Mon
     graph = b.build(x)
     assert len(fields(graph, infer(graph))[x]) == 21
     assert hulls < 20 * 20
+
+
+def test_caches_have_no_fields() -> None:
+    """Else every layer of a decode step lists a field in the cache of every layer before it."""
+    b, x = started(1, 2, 8)
+    caches = [b.input(f"cache{n}", (1, 2, 8)) for n in range(3)]
+    for cache in caches:
+        x = b.add(x, cache)
+    graph = replace(b.build(x), cache=frozenset(caches))
+    assert [field.input for field in fields(graph, infer(graph))[x]] == [graph.inputs[0].name]
 
 
 def test_settled_fields_are_not_joined_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,12 +116,16 @@ def _number(value: Fraction) -> Number:
 
 
 def fields(graph: Graph, shapes: Shapes) -> dict[str, tuple[Field, ...]]:
-    """Fields of every tensor, one for each input of the network that it depends on."""
+    """Fields of every tensor, one for each input of the network that it depends on.
+
+    The cache of a decoding step is no such input: it stands for tokens that were read before.
+    """
     found: dict[str, tuple[Field, ...]] = {}
     for tensor in graph.inputs:
         shape = tensor.shape or ()
         axes = tuple(FieldAxis(size, n, ((0, 0),), 1) for n, size in enumerate(shape) if n >= 2)
-        found[tensor.name] = (Field(tensor.name, axes),) if axes else ()
+        has_field = axes and tensor.name not in graph.cache
+        found[tensor.name] = (Field(tensor.name, axes),) if has_field else ()
     steps: dict[int, _Step] = {}  # by id: equal calls are mostly one object
     settled: set[int] = set()  # ids of tuples of fields that no further node changes
     for node in graph.nodes:
