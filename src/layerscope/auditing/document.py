@@ -85,7 +85,9 @@ def audit_text(
         if sheet is not None:
             audited, found = _audit_of(sheet, check)(sheet, number)
             end = sheets[at + 1].line if at + 1 < len(sheets) else len(lines) + 1
-            found += footer_findings(sheet, lines, end, found, number)
+            # torchstat's rules for the lines below hold for a table that follows its rules
+            if not is_torchstat(sheet) or any(column.explained for column in audited.columns):
+                found += footer_findings(sheet, lines, end, found, number)
             tables.append(replace(audited, number=number, title=sheet.table.title, document=name))
             spots = Spots(sheet, lines if found else ())
             findings += [
