@@ -108,6 +108,7 @@ def _compare(package: str, name: str, build: BUILD) -> list[Result]:
             continue
         params = sum(p.numel() for p in built.model.parameters())
         try:
+            torch.manual_seed(0)  # sizes of a sound may depend on random numbers
             counted = reference.count(built.model, built.args, built.kwargs)
         except Exception as error:
             errors.append(f"{device}: {said(error)}")
@@ -139,6 +140,7 @@ def _masked(plain: Result, pair: Pair, unmasked: int) -> Result:
     """The result with a mask; the reference has none where it cannot run with one."""
     built = pair.built
     kwargs = {**built.kwargs, **built.mask}
+    torch.manual_seed(0)
     try:
         counted = reference.count(built.model, built.args, kwargs)
     except Exception:
@@ -151,6 +153,7 @@ def _judge(result: Result, pair: Pair, kwargs: Mapping[str, Any], counted: int) 
     """The result with its outcome and figures."""
     built = pair.built
     params = sum(p.numel() for p in pair.fresh.parameters())
+    torch.manual_seed(0)
     try:
         if built.args:
             report = layerscope.summary(pair.fresh, input_data=built.args, **kwargs, verbose=0)
