@@ -59,6 +59,10 @@ UNCHECKED_OPERATORS = frozenset((
     "special_scaled_modified_bessel_k0", "special_scaled_modified_bessel_k1",
     "special_spherical_bessel_j0", "triangular_solve", "unfold_backward", "rrelu.drawn",
     "binary_cross_entropy_with_logits.weight", *(f"{name}.weight" for name in NLL),
+    "avg_pool2d_backward", "avg_pool3d_backward", "_adaptive_avg_pool2d_backward",
+    "_adaptive_avg_pool3d_backward", "upsample_nearest1d_backward", "upsample_nearest2d_backward",
+    "upsample_nearest3d_backward", "upsample_linear1d_backward", "upsample_bilinear2d_backward",
+    "upsample_trilinear3d_backward", "upsample_bicubic2d_backward",
 ))  # fmt: skip
 
 Status = Literal["exact", "estimate"]
