@@ -241,7 +241,7 @@ LEFT = frozenset((
     "nll_loss_forward", "ormqr", "unfold_backward", "swapaxes", "swapdims", "t",
     "unsafe_split_with_sizes", "upsample_nearest1d",
     "upsample_nearest3d", "vdot", "avg_pool2d_backward", "avg_pool3d_backward",
-    "_adaptive_avg_pool2d_backward", "_adaptive_avg_pool3d_backward", "upsample_linear1d_backward",
+    "upsample_linear1d_backward",
     "upsample_nearest1d_backward", "upsample_nearest2d_backward", "upsample_nearest3d_backward",
     "upsample_bilinear2d_backward", "upsample_trilinear3d_backward", "upsample_bicubic2d_backward",
 ))  # fmt: skip
