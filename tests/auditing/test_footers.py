@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from layerscope.auditing.document import audit_text
-from tests.auditing.test_mutations import document
+from layerscope.auditing.fix import fix
+from tests.auditing.test_mutations import changes, document
 
 OPTIMIZED = """
 | Layer (type) | Output Shape | Param # |
@@ -76,3 +79,42 @@ def test_a_wrong_sum_names_the_figures_that_may_be_wrong() -> None:
     parts = {also_.split(" (MB)")[0] for also_ in also}
     assert row == "Estimated Total Size (MB)"
     assert parts == {"Input size", "Forward/backward pass size"}  # parameters show theirs
+
+
+@pytest.mark.parametrize(
+    ("notation", "right", "wrong"),
+    [
+        ("torchsummary", "Trainable params: 61,706", "Trainable params: 69,706"),
+        ("torchsummary", "Params size (MB): 0.24", "Params size (MB): 0.34"),
+        ("keras", "Trainable params: 61706", "Trainable params: 61736"),
+        ("keras.box", "Total params: 61,706 (241.04 KB)", "Total params: 61,706 (247.04 KB)"),
+    ],
+)
+def test_wrong_footers_are_corrected(notation: str, right: str, wrong: str) -> None:
+    text = document("lenet5", notation)
+    assert right in text
+    assert fix(text.replace(right, wrong), "changed").text == text
+
+
+def test_wrong_footers_in_html_are_corrected() -> None:
+    text = document("lenet5", "keras").replace("params: 61706", "params: <b>61706</b>")
+    assert "Trainable params: <b>61706</b>" in text
+    wrong = text.replace("Trainable params: <b>61706", "Trainable params: <b>61736")
+    assert fix(wrong, "changed").text == text
+
+
+def test_figures_in_lines_that_are_no_table_are_corrected() -> None:
+    """Boda's profile is the first table of an audit, and has no rows."""
+    for notation in ("boda", "ptflops", "matconvnet.dag"):
+        right = document("lenet5", notation)
+        made = changes(right, notation, 12, random.Random(5))
+        lines = "\n".join(right.splitlines())
+        assert lines in {fix(change.text, "changed").text for change in made}
+
+
+def test_a_figure_without_a_printed_kernel_is_corrected_by_the_total() -> None:
+    """16,640 is 1 x 1 x 64 x 256 + 256; the nearest to 46,640 is that of a 2 x 2 kernel."""
+    text = document("squeezenet1_1", "torchinfo")
+    assert "16,640" in text
+    wrong = text.replace("16,640", "46,640", 1)
+    assert fix(wrong, "changed").text == text

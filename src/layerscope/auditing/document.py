@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 
@@ -24,7 +25,8 @@ from layerscope.sheets.sheet import Sheet, SheetRow, is_sheet, sheet_of
 
 # notations whose text is no table with a heading: module and function of their tables
 READERS = (("formats.document.matconvnet_tables", "tables"), ("notations.darknet_log", "read"))
-SheetAudit = Callable[[Sheet, int], tuple[AuditedTable, list[Finding]]]
+Profile = tuple[AuditedTable, list[Finding]]
+SheetAudit = Callable[[Sheet, int], Profile]
 
 
 def tables_of(text: str) -> tuple[Table, ...]:
@@ -52,11 +54,8 @@ def sheets_of(text: str) -> tuple[Sheet, ...]:
     return tuple(s for s in map(sheet_of, tables_of(text)) if s is not None)
 
 
-def audit_text(
-    text: str, name: str, table: int | None = None, check: SheetAudit = audit_sheet
-) -> Audit:
-    """The findings in a text; of one table if its number is given. `check` audits one sheet."""
-    lines = reader.BREAK.split(text)
+def _parts(lines: Sequence[str]) -> tuple[Profile | None, str, list[Table]]:
+    """What has rules of its own and is no table, its title, and the tables of layers."""
     profile, title = audit_boda(lines, 1), "Boda's profile"
     used = set(lines_of(lines)) if profile is not None else set()
     if profile is None and (printed := audit_ptflops(lines, 1)) is not None:
@@ -64,7 +63,23 @@ def audit_text(
     if profile is None and (network := audit_dag(lines)) is not None:
         profile, title, used = network[:2], "DagNN", network[2]
     left = ["" if number in used else line for number, line in enumerate(lines, 1)]
-    sheets = [each for each in tables_of("\n".join(left)) if is_sheet(each)]
+    return profile, title, [each for each in tables_of("\n".join(left)) if is_sheet(each)]
+
+
+def spots_of(text: str) -> tuple[Spots | None, ...]:
+    """The cells of every table of a document, as audits count them; None for what is no table."""
+    lines = reader.BREAK.split(text)
+    profile, _, tables = _parts(lines)
+    found = [Spots(sheet, lines) for sheet in map(sheet_of, tables) if sheet is not None]
+    return (*([] if profile is None else [None]), *found)
+
+
+def audit_text(
+    text: str, name: str, table: int | None = None, check: SheetAudit = audit_sheet
+) -> Audit:
+    """The findings in a text; of one table if its number is given. `check` audits one sheet."""
+    lines = reader.BREAK.split(text)
+    profile, title, sheets = _parts(lines)
     count = len(sheets) + (profile is not None)
     if not count:
         raise NoTable(f"{name}: no table of layers: no table has two headings that are recognised")
@@ -78,7 +93,9 @@ def audit_text(
     findings: list[Finding] = []
     if profile is not None and table in (None, 1):
         tables.append(replace(profile[0], number=1, title=title, document=name))
-        findings += [replace(finding, document=name) for finding in profile[1]]
+        findings += [
+            replace(each, position=_position(each, lines), document=name) for each in profile[1]
+        ]
     for at, each in enumerate(sheets):
         number = 1 + at + (profile is not None)
         sheet = sheet_of(each) if table in (None, number) else None
@@ -95,6 +112,16 @@ def audit_text(
                 for finding in found
             ]
     return Audit(name, tuple(tables), tuple(findings))
+
+
+def _position(finding: Finding, lines: Sequence[str]) -> int:
+    """Where the printed text of a finding begins in a line of which it is not known; 0 if open."""
+    if finding.position or not finding.printed:
+        return finding.position
+    line = lines[finding.line - 1]
+    printed = re.compile(rf"(?<![\w.]){re.escape(finding.printed)}(?![\w.])")
+    found = [match.start() + 1 for match in printed.finditer(line)]
+    return found[0] if len(found) == 1 else 0
 
 
 def _audit_of(sheet: Sheet, check: SheetAudit) -> SheetAudit:

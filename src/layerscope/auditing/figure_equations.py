@@ -54,7 +54,7 @@ def figure_equations(
             holds = holds and figure.formula in (exact, exact / convention.factor)
         if holds and len({cell[:2] for cell in cells}) == 1:
             continue  # the sizes come from this very cell
-        reason = f"{rule.says}: {_sizes(layer, rule.uses)}" if rule.uses else "it has none"
+        reason = f"{rule.says}: {sizes_text(layer, rule.uses)}" if rule.uses else "it has none"
         yield Equation(
             cells, holds, claim.cell_part, text_of(exact), reason, number,
             () if holds else tuple(convention.counts(layer)),
@@ -220,7 +220,7 @@ def sum_equations(claims: Sequence[Claim], layers: dict[int, RowLayer]) -> Itera
     One to which they do not add up is looked at when the wrong figures are found.
     """
     given = [c for c in claims if c.figure is not None and (c.row in layers or c.figure.mantissa)]
-    if any(c.figure is not None and not _is_exact(c.figure) for c in given):
+    if any(c.figure is not None and not is_exact(c.figure) for c in given):
         return
     numbers = {c.cell_part: c.figure.value() for c in given if c.figure is not None}
     totals = [c for c in given if c.row not in layers]
@@ -235,7 +235,8 @@ def sum_equations(claims: Sequence[Claim], layers: dict[int, RowLayer]) -> Itera
         )  # fmt: skip
 
 
-def _is_exact(figure: Figure) -> bool:
+def is_exact(figure: Figure) -> bool:
+    """Whether a figure is a whole number in full."""
     return not (figure.power or figure.unit or figure.about) and figure.value().denominator == 1
 
 
@@ -265,5 +266,6 @@ def text_of(number: Fraction) -> str:
     return f"{int(number):,}" if number.denominator == 1 else f"{float(number):.6g}"
 
 
-def _sizes(layer: RowLayer, uses: Sequence[str]) -> str:
+def sizes_text(layer: RowLayer, uses: Sequence[str]) -> str:
+    """The sizes that a rule uses, as factors."""
     return " x ".join(str(layer.sizes[name].value) for name in uses if name in layer.sizes)

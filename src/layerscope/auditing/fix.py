@@ -13,9 +13,9 @@ from fractions import Fraction
 from msgspec import Struct
 
 from layerscope.auditing.check import audit_sheet
-from layerscope.auditing.document import SheetAudit, Spots, audit_text, sheets_of
+from layerscope.auditing.document import SheetAudit, Spots, audit_text, spots_of
 from layerscope.auditing.findings import Audit, Finding
-from layerscope.auditing.written import rewritten, texts
+from layerscope.auditing.written import Writing, rewritten, texts
 from layerscope.documents.headings import meaning_of
 from layerscope.sheets.sheet import LABELLED, Sheet
 
@@ -24,6 +24,7 @@ NEAR = 50  # rows whose cells show how a column writes figures
 ENDS = re.compile(r"(\r\n|\r|\n)")
 EDGES = "|│┃,;\t&<>"  # signs around a cell that is empty
 POOL = re.compile(r"(?:max|avg|average)?[ _-]?pool(?:ing)?", re.IGNORECASE)
+UNCERTAIN = "its right text is not certain"
 Key = tuple[int, int, str, str]  # table, line, row and column of a cell
 
 
@@ -58,7 +59,7 @@ class _Document(Struct, frozen=True):
 
     parts: list[str]
     lines: list[str]
-    spots: tuple[Spots, ...]  # of each table
+    spots: tuple[Spots | None, ...]  # of each table; None for a print that is no table
 
 
 def fix(
@@ -68,7 +69,7 @@ def fix(
     """The document with every cell corrected whose right text is certain; `found` is its audit."""
     parts = ENDS.split(text)
     lines = parts[::2]
-    document = _Document(parts, lines, tuple(Spots(sheet, lines) for sheet in sheets_of(text)))
+    document = _Document(parts, lines, spots_of(text))
     edits: dict[Key, _Edit] = {}
     refused: dict[Key, str] = {}
     if found is None:
@@ -112,7 +113,7 @@ def _next_edits(
         elif findings[0].kind == "total" and not _is_certain(document, found, findings[0]):
             waiting.add(key)
         elif key not in refused and (not totals_alone or findings[0].kind == "total"):
-            edit = _edit(document, findings)
+            edit = _edit(document, findings, _writing(found, findings[0]))
             if isinstance(edit, str):
                 refused[key] = edit
             else:
@@ -127,7 +128,8 @@ def _is_certain(document: _Document, found: Audit, total: Finding) -> bool:
     column = total.table, total.column
     if any((f.table, f.column) == column and f.kind != "total" for f in found.findings):
         return False
-    claims = [claim for row in document.spots[total.table - 1].sheet.rows for claim in row.claims]
+    spots = document.spots[total.table - 1]
+    claims = [claim for row in spots.sheet.rows for claim in row.claims] if spots else []
     own = [c for c in claims if c.cell.line == total.line and c.cell.text == total.printed]
     for claim in own:
         like = (claim.meaning, claim.labelled, claim.heading.text)
@@ -141,15 +143,28 @@ def _is_certain(document: _Document, found: Audit, total: Finding) -> bool:
     return False
 
 
-def _edit(document: _Document, findings: Sequence[Finding]) -> _Edit | str:
+def _writing(found: Audit, finding: Finding) -> Writing:
+    """How the convention of a column writes figures."""
+    meanings = [
+        column.meaning
+        for table in found.tables if table.number == finding.table
+        for column in table.columns if column.heading == finding.column
+    ]  # fmt: skip
+    stated = meanings[0] if meanings else ""
+    return 1024 if "K by 1024" in stated else 1000, ", cut" in stated
+
+
+def _edit(document: _Document, findings: Sequence[Finding], writing: Writing) -> _Edit | str:
     """The correction of a cell, or why it has none."""
     spots = document.spots[findings[0].table - 1]
     why = next(filter(None, map(_reason, findings)), "")
     if why:
         return why
     first = findings[0]
-    spot = spots.find(first)
-    if spot is None or not first.column:
+    spot = spots.find(first) if spots is not None else None
+    if spots is None or spot is None:
+        return _edit_of_line(document, first, writing)
+    if not first.column:
         return "its cell was not found in the document"
     cell, sheet = spot.cell, spots.sheet
     if sheet.rows[spot.row].line in {row.line for row in sheet.layout}:
@@ -162,15 +177,24 @@ def _edit(document: _Document, findings: Sequence[Finding]) -> _Edit | str:
     others = _others(sheet, spot.row, first)
     ways = [old]
     for finding in sorted(findings, key=lambda f: f.kind != "format"):
-        ways = [new for way in ways for new in _ways(way, finding, others)]
+        ways = [new for way in ways for new in _ways(way, finding, others, writing)]
     ways = [way for way in dict.fromkeys(ways) if way != old]
     if not ways:
-        return "its right text is not certain"
+        return UNCERTAIN
     if sheet.table.form == "csv" and line[at - 1 : at] != '"':
         ways = [f'"{way}"' if "," in way else way for way in ways]
     if not old and not _is_empty_cell(line, at):
         return "its cell is blank space in the document"
     return _Edit(first, cell.line, at, old, ways)
+
+
+def _edit_of_line(document: _Document, finding: Finding, writing: Writing) -> _Edit | str:
+    """The correction of a figure in a line that is no row of a table."""
+    line, at, old = document.lines[finding.line - 1], finding.position - 1, finding.printed
+    if at < 0 or line[at : at + len(old)] != old:
+        return "its cell was not found in the document"
+    ways = [way for way in _ways(old, finding, (), writing) if way != old]
+    return _Edit(finding, finding.line, at, old, ways) if ways else UNCERTAIN
 
 
 def _reason(finding: Finding) -> str:
@@ -197,7 +221,7 @@ def _others(sheet: Sheet, at: int, finding: Finding) -> list[str]:
     return [text for _, text in sorted(found, key=lambda each: each[0])[:20]]
 
 
-def _ways(text: str, finding: Finding, others: Sequence[str]) -> list[str]:
+def _ways(text: str, finding: Finding, others: Sequence[str], writing: Writing) -> list[str]:
     """Ways to write a cell without one finding, the likeliest first."""
     heading = meaning_of(finding.column)
     scale = heading.scale if heading else 1
@@ -210,10 +234,11 @@ def _ways(text: str, finding: Finding, others: Sequence[str]) -> list[str]:
         number = finding.expected.replace(",", "")
         if not number.isdigit():
             return []
-        return texts(Fraction(number), scale, None, others) or [finding.expected]
+        return texts(Fraction(number), scale, None, others, writing) or [finding.expected]
     label = LABELLED.match(text)
     start = label.start(2) if label else 0
-    return [text[:start] + new for new in rewritten(text[start:], finding.expected, scale, others)]
+    news = rewritten(text[start:], finding.expected, scale, others, writing)
+    return [text[:start] + new for new in news]
 
 
 def _cased(word: str, like: str) -> str:

@@ -95,13 +95,24 @@ def _line(text: str, number: int) -> _Line | None:
     if match is None or figure is None:
         return None
     label = " ".join(match["label"].split())
-    cell = TreeCell(number, label, label, match["figure"], span_of(figure))
+    at = _positions(text)
+    cell = TreeCell(
+        number, label, label, match["figure"], span_of(figure), at[match.start("figure")]
+    )
     size = read(match["bytes"]) if match["bytes"] else None
     if size is None:
         return _Line(label.lower(), cell, figure, None, None)
     span = _in_bytes(size)
-    stored = TreeCell(number, f"{label} (bytes)", label, match["bytes"], span)
+    stored = TreeCell(
+        number, f"{label} (bytes)", label, match["bytes"], span, at[match.start("bytes")]
+    )
     return _Line(label.lower(), cell, figure, stored, size)
+
+
+def _positions(text: str) -> list[int]:
+    """Where the characters of a line without its tags are in it, from 1."""
+    tags = {n for tag in TAGS.finditer(text) for n in range(tag.start(), tag.end())}
+    return [n + 1 for n in range(len(text)) if n not in tags]
 
 
 def _in_bytes(figure: Figure) -> Span:

@@ -99,7 +99,9 @@ def _modules(lines: Sequence[str]) -> Iterator[_Module]:
         for name, title in COLUMNS.items():
             figure = _figure(found[name])
             if figure is not None:
-                cells[name] = TreeCell(number, title, label, found[name], span_of(figure))
+                cells[name] = TreeCell(
+                    number, title, label, found[name], span_of(figure), found.start(name) + 1
+                )
         if len(cells) < len(COLUMNS):
             continue
         module = _Module(kind, number, depth, cells, found["rest"], [])

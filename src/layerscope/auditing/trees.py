@@ -30,6 +30,7 @@ class TreeCell(Struct, frozen=True):
     row: str
     text: str
     span: Span
+    position: int = 0  # of its first character in its line, from 1; 0 if it is a cell of a table
 
     @property
     def key(self) -> CellKey:
@@ -144,7 +145,7 @@ def findings_of(
         yield Finding(
             table, first.line, first.row, first.column, "figure", first.text,
             "" if found is None else _text(found), own.reason,
-            tuple(also) if len(also) <= MANY else (),
+            tuple(also) if len(also) <= MANY else (), first.position,
         )  # fmt: skip
         keys = {cell.key for cell in suspects}
         broken = [r for r in broken if not any(cell.key in keys for cell in r.cells)]

@@ -20,6 +20,8 @@ NUMBER = re.compile(
 EQUALS = re.compile(r".*(?:==|=|≈)\s*", re.DOTALL)
 DIGITS = re.compile(r"\d+(?:,\d{3})*")
 MOST_DIGITS = 40
+Writing = tuple[int, bool]  # what K counts, and whether figures are cut instead of rounded
+WRITINGS: tuple[Writing, ...] = ((1000, False), (1000, True), (1024, False), (1024, True))
 
 
 class NumberStyle(Struct, frozen=True):
@@ -69,7 +71,9 @@ def _number(text: str) -> re.Match[str] | None:
     return NUMBER.search(text, head.end() if head else 0)
 
 
-def rewritten(text: str, expected: str, scale: int, others: Iterable[str]) -> Iterator[str]:
+def rewritten(
+    text: str, expected: str, scale: int, others: Iterable[str], writing: Writing = WRITINGS[0]
+) -> Iterator[str]:
     """The cell with the expected figure instead of its own, the likeliest way to write it first.
 
     `others` are the other cells of its column; `scale` is that of its heading.
@@ -96,14 +100,19 @@ def rewritten(text: str, expected: str, scale: int, others: Iterable[str]) -> It
         before = left + text[head.end() : match.start()]
     # without a prefix the match takes the blank behind the number, which is no part of it
     end = match.end() if match["prefix"] else match.start("gap")
-    for shown in texts(number, scale, style, others):
+    for shown in texts(number, scale, style, others, writing):
         yield before + shown + text[end:]
 
 
 def texts(
-    number: Fraction, scale: int, style: NumberStyle | None, others: Iterable[str]
-) -> list[str]:
-    """Ways to write a number: in the style of the cell, of the others, then in full."""
+    number: Fraction, scale: int, style: NumberStyle | None, others: Iterable[str],
+    writing: Writing = WRITINGS[0],
+) -> list[str]:  # fmt: skip
+    """Ways to write a number: in the style of the cell, of the others, then in full.
+
+    `writing` is that of the column, which is tried first.
+    """
+    writings = sorted(WRITINGS, key=lambda each: (each[0] != writing[0], each[1] != writing[1]))
     siblings = [found for found in map(style_of, others) if found is not None]
     separator = next((each.separator for each in siblings if each.separator), "")
     styles = [*([] if style is None else [style]), *dict.fromkeys(siblings)]
@@ -115,7 +124,7 @@ def texts(
                 each.separator or ("" if each.prefix else separator),
                 each.power, each.scale, each.exponent,
             )  # fmt: skip
-            for base, cut in ((1000, False), (1000, True), (1024, False), (1024, True)):
+            for base, cut in writings:
                 found[parted.text(value_, base, cut)] = None
         if value_.denominator == 1:
             found[NumberStyle(separator=separator).text(value_, 1000, False)] = None
