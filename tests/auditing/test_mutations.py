@@ -46,6 +46,7 @@ WRITTEN = (
     "keras.box", "darknet", "darknet.2018", "darknet.2019", "torchinfo", "torchstat", "fvcore",
     "ptflops", "boda", "matconvnet.dag", "matconvnet.dag.csv", "matconvnet.dag.latex",
 )  # fmt: skip
+LAST = ("keras", "darknet", "cs231n")  # notations whose shapes have the channels last
 NAMES = ("index", "name", "type", "connected", "trainable")  # no figures
 NAMED = 99  # per cent of the changes with a witness, at least, in a thousand
 SAMPLE = 20  # of which one may be missed
@@ -155,7 +156,7 @@ def changes(text: str, notation: str, count: int, chance: random.Random) -> list
 @lru_cache(maxsize=64)
 def right_table(name: str, notation: str, number: int) -> tuple[Sheet, Table]:
     sheet = sheets_of(document(name, notation))[number]
-    return sheet, Table.of(sheet, notation.startswith(("keras", "darknet")), name in CHAINS)
+    return sheet, Table.of(sheet, notation.startswith(LAST), name in CHAINS)
 
 
 def has_witness(change: Change, name: str, notation: str) -> bool:
@@ -170,7 +171,7 @@ def has_witness(change: Change, name: str, notation: str) -> bool:
     if notation == "boda":
         return boda_contradicts(document(name, notation), change.text)
     _, right = right_table(name, notation, change.table)
-    last = notation.startswith(("keras", "darknet"))
+    last = notation.startswith(LAST)
     sheets = sheets_of(change.text)
     if len(sheets) <= change.table:
         return False

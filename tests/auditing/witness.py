@@ -21,7 +21,7 @@ Range = tuple[float, float]
 SAME = ("activation", "prelu", "batch_norm", "norm", "lrn", "scale", "dropout", "softmax")
 POOLS = ("max_pool", "avg_pool", "pool")
 POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "B": 3, "T": 4}
-NUMBER = re.compile(r"(\d[\d,]*)(?:\.(\d+))?\s*([KMGT](?![a-z]))?", re.IGNORECASE)
+NUMBER = re.compile(r"(\d[\d,]*)(?:\.(\d+))?\s*([KMGTkmgt](?![a-z]))?")
 BACK = 40  # earlier rows that may be the input in a network with branches
 TINY = 1e-9
 # heading -> quantity, for headings that have one number; others are read by `_cell`
@@ -148,7 +148,7 @@ def window(sizes: dict[str, int], axis: str, kernel: int, pool: bool) -> bool:
     got, out = sizes.get(f"{axis}_in"), sizes.get(axis)
     if got is None or out is None:
         return True
-    reach = sizes.get("d", 1) * (kernel - 1) + 1
+    reach = sizes_reach(sizes, kernel)
     strides = [sizes[f"s{axis}"]] if f"s{axis}" in sizes else range(1, 5)
     pads = [sizes[f"p{axis}"]] if f"p{axis}" in sizes else range(kernel // 2 + 1)
     return any(
@@ -317,6 +317,34 @@ class Table(Struct):
         return None if None in sizes else (sizes[0] or 0, sizes[1] or 0, sizes[2] or 0)
 
 
+def field_holds(rows: Sequence[Facts], at: int) -> bool:
+    """Whether the field, jump and offset of a row in a chain follow from those of the row above."""
+    row = rows[at]
+    above = rows[at - 1].counts if at else {}
+    if not {"field", "jump", "offset"} <= row.counts.keys() or not {"kh", "sh", "ph"} <= {
+        *row.sizes
+    }:
+        return True
+    one = (1.0, 1.0 + TINY)
+    field, jump, offset = (above.get(name, one) for name in ("field", "jump", "offset"))
+    kernel, stride, pad = (row.sizes[name] for name in ("kh", "sh", "ph"))
+    reach = sizes_reach(row.sizes, kernel)
+    expected = {
+        "field": _moved(field, (reach - 1) * jump[0]), "jump": (jump[0] * stride,) * 2,
+        "offset": _moved(offset, ((reach - 1) / 2 - pad) * jump[0]),
+    }  # fmt: skip
+    return all(low <= row.counts[n][1] and row.counts[n][0] <= high + TINY
+               for n, (low, high) in expected.items())  # fmt: skip
+
+
+def sizes_reach(sizes: dict[str, int], kernel: int) -> int:
+    return sizes.get("d", 1) * (kernel - 1) + 1
+
+
+def _moved(given: Range, by: float) -> Range:
+    return given[0] + by, given[1] + by
+
+
 def contradicts(right: Table, sheet: Sheet, at: int, last: bool) -> bool:
     """Whether a changed row, or one that follows it, is not explained any more."""
     changed = Table(facts(sheet, last), right.chain, right.rules)
@@ -324,6 +352,9 @@ def contradicts(right: Table, sheet: Sheet, at: int, last: bool) -> bool:
         return False
     near = [at, *range(at + 1, min(at + 13, len(right.rows)))]
     if any(right.holds(n, right.rules) and not changed.holds(n, right.rules) for n in near):
+        return True
+    if right.chain and any(field_holds(right.rows, n) and not field_holds(changed.rows, n)
+                           for n in near[:2]):  # fmt: skip
         return True
     return any(_total_moves(right, changed, name) for name in right.rows[at].counts)
 
