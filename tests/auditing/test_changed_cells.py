@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from layerscope.auditing.document import audit_text
+from layerscope.auditing.fix import fix
 from tests.auditing.test_mutations import document, of_figures
 
 # network, notation, line, the right text and the wrong one, column
@@ -62,3 +63,32 @@ def test_the_right_input_is_that_of_the_earlier_row() -> None:
     text = document("resnet18", "netscope").replace("| 64 | 56x56 | 128", "| 34 | 56x56 | 128", 1)
     (finding,) = of_figures(audit_text(text, "changed").findings)
     assert (finding.printed, finding.expected) == ("34", "64")
+
+
+def test_a_kernel_that_a_wrong_cell_gives_makes_no_second_finding() -> None:
+    """With 5 input channels the nearest kernel is 1, which gives no output of 28 x 28."""
+    text = document("lenet5", "netscope")
+    right, wrong = "| C1 | Convolution | 1 |", "| C1 | Convolution | 5 |"
+    assert right in text
+    found = audit_text(text.replace(right, wrong), "changed").findings
+    assert [(finding.column, finding.expected) for finding in found] == [("Input CH", "1")]
+
+
+FORMULAS = """
+| layer | output | weights |
+|---|---|---|
+| input | 28x28x1 | 0 |
+| conv3-8 | 26x26x8 | (3*3*1)*8 = 72 |
+| conv3-16 | 24x24x16 | (3*3*8)*16 = 1,152 |
+| conv3-32 | 22x22x32 | (3*3*16)*32 = 4,608 |
+| conv3-64 | 20x20x64 | (3*3*32)*64 = 18,432 |
+| total | | 24,264 |
+"""
+
+
+def test_the_total_shows_that_a_formula_is_wrong_and_not_its_result() -> None:
+    assert audit_text(FORMULAS, "right").findings == ()
+    wrong = FORMULAS.replace("(3*3*16)*32", "(3*7*16)*32")
+    (finding,) = audit_text(wrong, "changed").findings
+    assert (finding.column, finding.expected) == ("weights", "4,608")
+    assert fix(wrong, "changed").text == FORMULAS

@@ -18,6 +18,7 @@ from layerscope.auditing.equations import Equation, Suspect, suspects
 from layerscope.auditing.state import Checked, checked_sheet
 from layerscope.documents.figures import Figure
 from layerscope.limits import MOST_SIZE
+from layerscope.sheets.kernels import WITH_KERNEL
 from layerscope.sheets.sheet import WHOLE, sheet_with, sheet_without
 from layerscope.sheets.structure import CellPart, Cells, value_of
 
@@ -66,7 +67,27 @@ def blamed(checked: Checked) -> tuple[list[Suspect], int]:
             found.append(next(suspects(equations)))
         sure = _has_sure_input(checked, found[-1])
         equations = [e for e in equations if _is_left(e, found[-1], sure=sure)]
-    return found, 0
+    return (_independent(checked, found) if work > 0 else found), 0
+
+
+def _independent(checked: Checked, found: Sequence[Suspect]) -> list[Suspect]:
+    """Suspects that are not wrong by a kernel which another wrong cell of their row gave.
+
+    A kernel that is not printed comes from other cells of its row.
+    """
+    rows = Counter(suspect.parts[0][0] for suspect in found)
+    gone: list[Suspect] = []
+    for cause in found:
+        at = cause.parts[0]
+        layer = checked.layers.get(at[0])
+        if rows[at[0]] < 2 or layer is None or "kh" in layer.printed or cause in gone:
+            continue
+        left = checked_sheet(sheet_without(checked.sheet, [at]), checked.number, checked)
+        still = {e.target for e in left.equations if not e.holds}
+        row = [s for s in found if s.parts[0][0] == at[0] and s is not cause and s not in gone]
+        if layer.kind in WITH_KERNEL:
+            gone += [suspect for suspect in row if suspect.equation.target not in still]
+    return [suspect for suspect in found if suspect not in gone]
 
 
 def _has_sure_input(checked: Checked, suspect: Suspect) -> bool:

@@ -11,7 +11,7 @@ from layerscope.auditing.conventions import ColumnConvention, with_or_without_bi
 from layerscope.auditing.equations import Equation, Suspect
 from layerscope.auditing.figure_equations import text_of, tied_layer
 from layerscope.auditing.findings import AuditedColumn, AuditedTable, Finding, FindingKind
-from layerscope.auditing.open_kernels import shown_by_others
+from layerscope.auditing.open_kernels import by_sum, shown_by_others
 from layerscope.auditing.state import SUMMED, Checked, Key, checked_sheet, counts_of
 from layerscope.auditing.totals import TotalCheck, check_plain_total, check_total
 from layerscope.documents.figures import RULES
@@ -117,7 +117,8 @@ def _figures(checked: Checked, broken: Sequence[Suspect]) -> Iterator[Finding]:
         )
         expected = _expected(checked, suspect, claim) or (equation.expected if own else "")
         if kind == "figure" and claim is not None and equation.target == claim.cell_part:
-            expected, reason = shown_by_others(checked, claim) or (expected, reason)
+            shown = by_sum(checked, claim) or shown_by_others(checked, claim)
+            expected, reason = shown or (expected, reason)
         printed = claim.cell.text if claim else cell.text
         if FOOTNOTE.search(printed):
             continue

@@ -1,7 +1,7 @@
-"""What a wrong figure of a convolution should be, in tables that do not print kernels.
+"""What a wrong figure should be where its row does not show it: by its total, or by a slip.
 
-The kernel is then known from the figures of its row. A wrong one shows a wrong kernel or none, so
-its right value is stated only if a total or a slip of one digit shows which kernel is meant.
+A kernel that is not printed is known from the figures of its row. A wrong one shows a wrong kernel
+or none, so its right value is stated only if a total or a slip of one digit shows which is meant.
 """
 
 from __future__ import annotations
@@ -34,6 +34,19 @@ def shown_by_others(checked: Checked, claim: Claim) -> tuple[str, str] | None:
     if number is None:
         return LEFT_OPEN
     return text_of(number * convention.heading.scale), possible[number]
+
+
+def by_sum(checked: Checked, claim: Claim) -> tuple[str, str] | None:
+    """The printed result of a wrong formula, if its column adds up to a total with it."""
+    figure = claim.figure
+    if figure is None or figure.formula is None or figure.formula == figure.value():
+        return None
+    sums = (e for e in checked.equations if e.holds and e.target[0] not in checked.layers)
+    if not any(claim.cell_part in e.cells for e in sums):
+        return None
+    result = text_of(figure.value())
+    reason = f"the formula gives {text_of(figure.formula)}, and the column adds up with {result}"
+    return result, reason
 
 
 def _has_kernel(checked: Checked, layer: RowLayer, claim: Claim) -> bool:
