@@ -109,3 +109,17 @@ def test_a_report_with_a_deployment_is_read_again(path: str, tmp_path: Path) -> 
     saved = tmp_path / "net.json"
     _shown(path, "--runtime", "vllm", "-o", str(saved))
     assert _shown(str(saved), "--total") == _shown(path, "--total")
+
+
+@pytest.mark.parametrize(
+    ("option", "key"), [(("--fit", "2GB"), "fit"), (("--train", "adam"), "training")]
+)
+def test_totals_have_the_memory_that_is_asked_for(
+    option: tuple[str, str], key: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["show", "lenet5", *option, "--as", "json"]
+    assert run(words) == 0
+    whole = json.loads(capsys.readouterr().out)
+    assert run([*words, "--total"]) == 0
+    totals = json.loads(capsys.readouterr().out)
+    assert totals[key] == whole[key] is not None

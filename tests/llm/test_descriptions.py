@@ -7,15 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layerscope.errors import FormatError, LayerscopeError, UnknownName
+from layerscope.llm.cache import CacheOptions, cache_bytes
 from layerscope.llm.defaults import defaults
 from layerscope.llm.description import HeadAttention
 from layerscope.llm.families import FAMILIES, TEXT_PARTS, describe
+from layerscope.llm.macs import macs
 from layerscope.llm.parameters import (
     active_params,
     layer_params,
     params_by_part,
     total_params,
 )
+from layerscope.llm.work import Step, mixer_flops
 
 
 def test_llama_in_closed_form() -> None:
@@ -97,3 +100,40 @@ def test_any_values_are_described_or_refused(kind: str, values: dict[str, object
     except LayerscopeError:
         return
     assert total_params(model) >= 0
+
+
+MIMO_7B = {
+    "model_type": "mimo", "num_hidden_layers": 36, "hidden_size": 4096, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 11008, "vocab_size": 151680,
+    "attention_bias": True, "sliding_window": 32768, "max_window_layers": 32,
+    "use_sliding_window": False, "num_nextn_predict_layers": 1, "tie_word_embeddings": False,
+}  # fmt: skip
+
+
+def test_mimo_has_no_windows_and_a_predictor_without_copies() -> None:
+    model = describe(MIMO_7B)
+    assert {layer.mixer.kind for layer in model.layers if layer.mixer} == {"full"}
+    attention = 2 * 4096 * 4096 + 2 * 4096 * 1024 + 4096 + 2 * 1024
+    layer = attention + 3 * 4096 * 11008 + 2 * 4096
+    total = 36 * layer + 2 * 151680 * 4096 + 4096
+    assert total_params(model) == total
+    assert [layer_params(each) for each in model.predictors] == [layer + 2 * 4096**2 + 3 * 4096]
+
+
+def test_attention_to_selected_keys_scores_all_of_them_first() -> None:
+    whole = {"model_type": "minimax_m3", "num_hidden_layers": 1}
+    selecting = {
+        "sparse_attention_freq": [1], "sparse_block_size": 4, "sparse_index_dim": 16,
+        "sparse_num_index_heads": 2, "sparse_topk_blocks": 3,
+    }  # fmt: skip
+    chosen = {**whole, "sparse_attention_config": selecting}
+    options = CacheOptions(tokens=100, sequences=2)
+    more = cache_bytes(describe(chosen), options) - cache_bytes(describe(whole), options)
+    assert more == 200 * 16 * 2
+    plain, found = macs(describe(whole), 1, 99), macs(describe(chosen), 1, 99)
+    assert plain is not None
+    assert found is not None
+    assert found.attention - plain.attention == 100 * 2 * 16
+    mixer = describe(chosen).layers[0].mixer
+    assert mixer is not None
+    assert mixer_flops(mixer, Step(tokens=1, past=99)) == 2 * 64 * (128 + 128) * 12

@@ -27,9 +27,6 @@ REASONS = {  # by model_type: what is printed instead of an answer, for these qu
     "deepseek_ref": ({"fit"}, "model_type for caches and memory: 'deepseek_ref'"),
     "deepseek_v4": ({"fit"}, "model_type for caches and memory: 'deepseek_v4'"),
     "kimi_k3": (set(QUESTIONS), "kimi_k3 needs remote code, which is not run"),
-    "mimo": ({*QUESTIONS} - {"predict"}, "unknown model_type 'mimo'"),
-    "mimo_v2_flash": ({"fit"}, "model_type for caches and memory: 'mimo_v2_flash'"),
-    "minimax_m3": (set(QUESTIONS), "unknown model_type 'minimax_m3'"),
     "step3p7": (set(QUESTIONS), "is not read: Step3p7Config of transformers expects it in"),
 }
 ANSWERS = {  # a figure that is no zero

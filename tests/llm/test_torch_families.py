@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from layerscope.errors import FormatError
 from layerscope.llm.cache import CacheOptions, cache_bytes
 from layerscope.llm.families import FAMILIES, describe
 from layerscope.llm.parameters import total_params
@@ -42,6 +43,7 @@ SMALL: dict[str, object] = {
     "topk_group": 1, "first_k_dense_replace": 2, "pad_token_id": 0, "bos_token_id": 1,
     "eos_token_id": 2, "decoder_start_token_id": 1, "max_position_embeddings": 64,
     "n_positions": 64, "index_n_heads": 4, "index_head_dim": 16, "index_topk": 4,
+    "index_block_size": 4, "index_topk_blocks": 3, "dense_intermediate_size": 88,
     "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 12,
     "linear_value_head_dim": 10, "mamba_n_heads": 8, "mamba_d_state": 12, "mamba_d_head": 16,
     "mamba_n_groups": 2, "mamba_expand": 2, "state_size": 12, "n_groups": 2,
@@ -53,6 +55,10 @@ SMALL: dict[str, object] = {
 }  # fmt: skip
 # Where those sizes do not divide each other, or a class has no value of that name.
 CHANGED: dict[str, dict[str, object]] = {
+    "minimax_m3_vl_text": {
+        "layer_types": ["full_attention", *["minimax_m3_sparse"] * 5],
+        "mlp_layer_types": ["dense", *["sparse"] * 5],
+    },
     "mamba2": {"num_heads": 8, "head_dim": 16},
     "bitnet": {"head_dim": 16},
     **{
@@ -174,3 +180,37 @@ def test_a_small_copy_has_these_parameters_and_this_cache(kind: str) -> None:
     options = CacheOptions(tokens=TOKENS, sequences=2, keys="f32", values="f32", encoded=encoded)
     counted = cache_bytes(described, options, RUNTIMES["transformers"])
     assert counted == _tensors(cache, torch, set())
+
+
+MIXED: dict[str, dict[str, object]] = {
+    "mimo_v2_flash": {
+        "hybrid_layer_pattern": [0, 1, 1, 1, 1, 0], "moe_layer_freq": [0, 1, 1, 1, 1, 1],
+        "sliding_window_size": 6, "swa_num_key_value_heads": 4,
+    },
+    "minimax_m3_vl_text": {
+        "moe_layer_freq": [0, 0, 1, 1, 1, 1],
+        "sparse_attention_config": {
+            "sparse_attention_freq": [0, 1, 0, 1, 1, 1], "sparse_block_size": 4,
+            "sparse_index_dim": 12, "sparse_num_index_heads": 2, "sparse_topk_blocks": 3,
+        },
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", MIXED)
+def test_lists_of_layers_as_publishers_write_them_are_those_of_transformers(kind: str) -> None:
+    torch, transformers = _modules()
+    values = {**SMALL, **MIXED[kind]}
+    config = transformers.CONFIG_MAPPING[kind](**values)
+    with torch.device("meta"):
+        model = _build(transformers, kind, config)
+    found = describe({**values, "model_type": kind}, kind)
+    assert total_params(found) == _count(model)
+    assert replace(found, predictors=()) == describe({**config.to_dict(), "model_type": kind}, kind)
+
+
+@pytest.mark.parametrize("name", ["moe_layer_freq", "hybrid_layer_pattern"])
+@pytest.mark.parametrize("value", [[0, 1], [0, 1, 1, 1, 1, 2]])
+def test_lists_of_another_length_or_other_values_are_refused(name: str, value: object) -> None:
+    with pytest.raises(FormatError, match=f"{name} has"):
+        describe({"model_type": "mimo_v2_flash", "num_hidden_layers": 6, name: value})

@@ -206,7 +206,11 @@ def _totals(report: Report) -> TotalsJson:
 
 def _totals_only(report: Report, requested: MemoryResults, *, stamp: bool) -> dict[str, object]:
     """The totals without the layers (`show --total --as json`)."""
-    in_use = _deployment(requested)
+    asked = {
+        "training": _training(requested.training),
+        "fit": requested.fit,
+        "deployment": _deployment(requested),
+    }
     return {
         "kind": "report",
         "schema": SCHEMA,
@@ -215,7 +219,7 @@ def _totals_only(report: Report, requested: MemoryResults, *, stamp: bool) -> di
         "stamp": _stamp(report) if stamp else None,
         "coverage": _coverage(report),
         "notes": list(report.notes),
-        **({"deployment": in_use} if in_use is not None else {}),
+        **{name: found for name, found in asked.items() if found is not None},
     }
 
 

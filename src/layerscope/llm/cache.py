@@ -78,10 +78,11 @@ def kind_of(layer: DecoderLayer) -> str:
 def head_rows(
     attention: HeadAttention, cells: int, formats: tuple[BlockFormat, BlockFormat]
 ) -> tuple[int, int]:
-    """Bytes of the keys and of the values in so many cells."""
+    """Bytes of the keys, those of an indexer included, and of the values in so many cells."""
     keys, values = formats
+    index = cells * keys.row_bytes(attention.index_dim) if attention.index_dim else 0
     return (
-        cells * keys.row_bytes(attention.kv_heads * attention.key_dim),
+        cells * keys.row_bytes(attention.kv_heads * attention.key_dim) + index,
         cells * values.row_bytes(attention.kv_heads * attention.value_dim),
     )
 

@@ -36,6 +36,10 @@ class ConfigValues:
         """The same configuration with another value."""
         return ConfigValues({**self._given, name: value}, self.where, self.model_type)
 
+    def of_type(self, model_type: str) -> ConfigValues:
+        """The same values, with the defaults of another model_type."""
+        return ConfigValues(self._given, self.where, model_type)
+
     def size(self, *names: str, otherwise: int | None = None) -> int:
         """The first of these values that is given, a whole number from 1; else `otherwise`."""
         found = self.count(*names, otherwise=otherwise)

@@ -27,6 +27,9 @@ class HeadAttention(Struct, frozen=True, kw_only=True):
     value_dim: int
     window: int = 0  # keys that a query sees, its own included; 0 is all
     chunk: int = 0  # a query sees the keys of its own chunk; 0 is all
+    index_dim: int = 0  # key of the indexer that selects the keys to attend to
+    index_heads: int = 0
+    index_keys: int = 0  # keys selected for a query; 0 is all
     is_cached: bool = True  # false: it reads the keys and values of an earlier layer
     is_causal: bool = True
 

@@ -111,4 +111,5 @@ def _attention(layer: DecoderLayer, tokens: int, past: int) -> tuple[int, int]:
     size = mixer.heads * (mixer.key_dim + mixer.value_dim)
     window = mixer.window or mixer.chunk
     kept = min(past, window - 1) if window > 1 else past  # in the cache of a window
+    size += mixer.index_heads * mixer.index_dim
     return size * tokens * (kept + tokens), size * visible_pairs(mixer, tokens, past)

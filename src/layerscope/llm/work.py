@@ -160,7 +160,7 @@ def mixer_flops(mixer: Mixer, step: Step) -> int:
     """Operations without weights of one sequence: pairs that mask and window need, or states."""
     if isinstance(mixer, HeadAttention):
         width = mixer.heads * (mixer.key_dim + mixer.value_dim)
-        return 2 * width * pairs(step, mixer.window, mixer.chunk)
+        return 2 * width * pairs(step, mixer.window or mixer.index_keys, mixer.chunk)
     if isinstance(mixer, LatentAttention):
         width = mixer.nope_dim + mixer.rope_dim + mixer.value_dim
         if step.tokens == 1:  # queries and values meet the latents, which are not expanded

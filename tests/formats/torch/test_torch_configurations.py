@@ -90,6 +90,32 @@ def test_a_class_of_transformers_under_another_type(tmp_path: Path, more: dict[s
     assert any("no model_type kimi_k2" in note for note in found.graph.notes)
 
 
+RENAMED: dict[str, tuple[dict[str, Any], str, str]] = {
+    "mimo": ({**TEXT, "attention_bias": True, "head_dim": 16}, "qwen2", "attention_bias"),
+    "minimax_m3": (
+        {**TEXT, "num_local_experts": 4, "attention_output_gate": False, "n_shared_experts": 1,
+         "head_dim": 16, "rotary_dim": 8},
+        "minimax_m3_vl_text", "attention_output_gate",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", RENAMED)
+def test_a_type_that_transformers_has_under_another_name(tmp_path: Path, kind: str) -> None:
+    values, other, fixed = RENAMED[kind]
+    code = {"architectures": ["OwnForCausalLM"], "auto_map": {"AutoModel": "own.Own"}}
+    found = layerscope.analyze(_written(tmp_path, {**values, **code, "model_type": kind}), tokens=5)
+    named = {"mimo": "Qwen2ForCausalLM", "minimax_m3": "MiniMaxM3VLForCausalLM"}[kind]
+    same = {**values, "model_type": other, "architectures": [named]}
+    own = layerscope.analyze(_written(tmp_path, same), tokens=5)
+    assert found.total_params == own.total_params > 0
+    assert found.total_macs == own.total_macs > 0
+    assert any(f"no model_type {kind}: counted is {named}" in note for note in found.graph.notes)
+    changed = {**values, "model_type": kind, fixed: not values[fixed]}
+    with pytest.raises(FormatError, match=f"{fixed} {not values[fixed]}, but {named}"):
+        layerscope.analyze(_written(tmp_path, changed), tokens=5)
+
+
 def test_remote_code_may_be_another_model_of_that_name(tmp_path: Path) -> None:
     config = {**LATENT, "model_type": "mine"}
     notes = layerscope.analyze(_written(tmp_path, config), tokens=5).graph.notes

@@ -17,6 +17,7 @@ from layerscope.llm.families import (
     hybrid,
     llama,
     llama4,
+    mixed_heads,
     recurrent,
 )
 
@@ -29,6 +30,7 @@ FAMILIES: dict[str, Family] = {
     **hybrid.FAMILY,
     **recurrent.FAMILY,
     **encoder_decoder.FAMILY,
+    **mixed_heads.FAMILY,
     "gemma4_text": gemma4.describe,
     "llama4_text": llama4.describe,
 }
@@ -39,12 +41,15 @@ TEXT_PARTS = {
     "kimi_k25": "deepseek_v3",
     "llama4": "llama4_text",
     "llava": "llama",
+    "minimax_m3_vl": "minimax_m3_vl_text",
     "mistral3": "mistral",
     "qwen3_5": "qwen3_5_text",
     "qwen3_5_moe": "qwen3_5_moe_text",
     "qwen3_vl": "qwen3_vl_text",
     "qwen3_vl_moe": "qwen3_vl_moe_text",
 }
+# Other names that publishers give to a type of transformers.
+ALIASES = {"minimax_m3": "minimax_m3_vl_text"}
 KIND = "model_type for caches and memory:"
 TEXT_NOTE = "the text part alone: images are read by layers that are not counted here"
 
@@ -62,6 +67,7 @@ def describe(values: Mapping[str, object], where: str = "configuration") -> Lang
 
 
 def _described(config: ConfigValues) -> LanguageModel:
+    config = config.of_type(ALIASES.get(config.model_type, config.model_type))
     if config.model_type not in FAMILIES:
         raise UnknownName(KIND, config.model_type, FAMILIES)
     return FAMILIES[config.model_type](config)

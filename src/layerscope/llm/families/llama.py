@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerscope.llm.config_values import ConfigValues
 from layerscope.llm.description import (
@@ -32,6 +33,7 @@ from layerscope.llm.families.shapes import (
 
 ALWAYS = "always"  # a bias that no value of the configuration turns off
 SLIDING = ("sliding_attention", "hybrid_sliding")
+SWITCHED = ("mimo", "qwen")  # types that obey use_sliding_window
 EXPERT_COUNTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
 CHOSEN = ("num_experts_per_tok", "moe_topk", "moe_k", "num_experts_per_token")
 EXPERT_SIZES = ("moe_intermediate_size", "intermediate_size")
@@ -149,6 +151,16 @@ SPARSE = frozenset({
 })  # fmt: skip
 
 
+def _mimo_predictor(layer: DecoderLayer, hidden: int, vocabulary: int) -> DecoderLayer:
+    """MiMo's layer of multi-token prediction: no copies of the embedding and of the head."""
+    found = with_predictor(layer, hidden, vocabulary)
+    return replace(found, parts={k: v for k, v in found.parts.items() if k != "copies"})
+
+
+# Whose checkpoints have layers of multi-token prediction.
+PREDICTORS = {"glm4_moe": with_predictor, "mimo": _mimo_predictor}
+
+
 def describe(config: ConfigValues) -> LanguageModel:
     """The layers of a decoder of Llama's form."""
     form = FORMS[config.model_type]
@@ -168,15 +180,15 @@ def describe(config: ConfigValues) -> LanguageModel:
     if "head" in outer and has(config, form.head_bias):
         outer["head"] = linear("lm_head", vocabulary, hidden, True)
     more = config.count("num_nextn_predict_layers", otherwise=0)
-    has_more = config.model_type == "glm4_moe" and number > 0
-    last = layers[-1:] * min(more, number) if has_more else ()
+    last = layers[-1:] * min(more, number)
+    predictor = PREDICTORS.get(config.model_type)
     return LanguageModel(
         model_type=config.model_type,
         hidden=hidden,
         layers=layers,
         vocabulary=vocabulary,
         outer=outer,
-        predictors=tuple(with_predictor(layer, hidden, vocabulary) for layer in last),
+        predictors=tuple(predictor(layer, hidden, vocabulary) for layer in last if predictor),
     )
 
 
@@ -205,7 +217,7 @@ def attentions(config: ConfigValues, form: LlamaForm, number: int) -> list[HeadA
 def _windows(config: ConfigValues, form: LlamaForm, number: int) -> list[int]:
     """Windows of the layers: by layer_types, else by the rule of the model_type."""
     size = config.count("sliding_window", otherwise=0)
-    if config.value("use_sliding_window") is False and config.model_type.startswith("qwen"):
+    if config.value("use_sliding_window") is False and config.model_type.startswith(SWITCHED):
         size = 0
     if not size:
         return [0] * number

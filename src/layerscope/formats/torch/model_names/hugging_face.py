@@ -26,6 +26,15 @@ if TYPE_CHECKING:
 MOST_PARTS = 100  # nested configurations, such as text_config
 MOST_INPUT = 2**31 - 1
 COPIES = ("kimi_k2",)  # types whose remote code is a copy of the class that architectures names
+# Types that transformers has under another name, with the values that its class takes for granted.
+RENAMED: Mapping[str, tuple[str, str, Mapping[str, object]]] = {
+    "mimo": ("qwen2", "Qwen2ForCausalLM", {"attention_bias": True}),
+    "minimax_m3": (
+        "minimax_m3_vl_text",
+        "MiniMaxM3VLForCausalLM",
+        {"attention_output_gate": False, "n_shared_experts": 1, "use_qk_norm": True},
+    ),
+}
 TOKENS: Shape = (1, 128)
 TEXT_ALONE = (
     "counted is a prompt of text; images are optional, and the layers that read them do not run"
@@ -50,6 +59,10 @@ def hugging_face_model(
     kind = settings.pop("model_type")
     has_code = settings.pop("auto_map", None)
     named = next(iter(settings.get("architectures") or ()), "")
+    own_kind = kind
+    if kind in RENAMED and kind not in transformers.CONFIG_MAPPING:
+        kind, named = _renamed(path, kind, settings)
+        has_code = None
     config_class = _config_class(transformers, kind, named)
     is_built_in = kind in transformers.CONFIG_MAPPING or kind in COPIES
     if has_code and (config_class is None or not is_built_in):
@@ -65,7 +78,9 @@ def hugging_face_model(
     make: Callable[[PretrainedConfig], PreTrainedModel] = factory or automatic
     model = build(partial(make, config), guard=partial(bounded_model, path))
     notes: tuple[str, ...] = ()
-    if named and factory is None:
+    if own_kind != kind:
+        notes = (f"transformers has no model_type {own_kind}: counted is {named}",)
+    elif named and factory is None:
         version = transformers.__version__
         used = type(model).__name__
         notes = (f"{named} is not in transformers {version}: counted is {used} of {kind}",)
@@ -78,6 +93,21 @@ def hugging_face_model(
     if reads_text_alone(model):
         notes = (*notes, TEXT_ALONE)
     return model, _default_inputs(path, model, config), notes
+
+
+def _renamed(path: str, kind: str, settings: Mapping[str, object]) -> tuple[str, str]:
+    """The type and the class of transformers for a type that it has under another name.
+
+    Raise for a value that would need another network than that of the class.
+    """
+    found, named, fixed = RENAMED[kind]
+    for name, value in fixed.items():
+        if settings.get(name, value) != value:
+            raise FormatError(
+                f"{path}: {name} {str(settings[name])[:80]}, but {named} of transformers, as which "
+                f"{kind} is counted, has {value}"
+            )
+    return found, named
 
 
 def _config_class(
