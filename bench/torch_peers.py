@@ -317,9 +317,10 @@ def compare(model: str, tools: list[str], again: int = AGAIN) -> Ratio:
     true = RIGHT.get(model) or mine.get("macs") or 1
     rivals = [t for t in found if _right(found[t], true) and not t.startswith("layerscope")]
     near = {min(rivals, key=lambda tool: found[tool][key]) for key in TIMED} if rivals else set()
+    timed = [tool for tool in found if tool in near or tool.startswith("layerscope")]
     for _ in range(again):  # the machine is another one from one minute to the next
-        for tool in ("layerscope", *sorted(near)):
-            if "error" in found.get(tool, {"error": "not asked"}):
+        for tool in timed:
+            if "error" in found[tool]:
                 continue
             told = asked(tool, model)
             for key in ("first", "best", *TIMED):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from layerscope.formats.torch.grads import plain_grad
@@ -16,7 +16,7 @@ from layerscope.formats.torch.written_tensors import WrittenTensors
 from layerscope.graph.dtype_names import TORCH_NAMES
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, dtype
     from torch._ops import OpOverload
 
     from layerscope.formats.torch.caches import Plans
@@ -34,6 +34,14 @@ class DataDependent(Exception):
 
 class NoKernel(DataDependent):
     """An operator that PyTorch has no kernel for on the meta device."""
+
+
+@cache
+def _dtypes(torch: Torch) -> dict[str, dtype]:
+    return {
+        own: getattr(torch, name) for name, own in reversed(TORCH_NAMES.items())
+        if hasattr(torch, name)
+    }  # fmt: skip
 
 
 class Capture:
@@ -78,13 +86,12 @@ class Capture:
         # Objects of PyTorch that are compared with often.
         self.meta_device, self.cpu = torch.device("meta"), torch.device("cpu")
         self.tensor_types = frozenset((torch.Tensor, torch.nn.Parameter))
+        # of arguments that are their own key
+        self.plain_types = frozenset((int, type(None), str, torch.dtype, torch.device))
         self.quantized_dtypes = frozenset((torch.quint8, torch.qint8, torch.qint32))
         self.float_dtypes = frozenset((torch.float32, torch.float16, torch.bfloat16, torch.float64))
         self.index_dtypes = frozenset((torch.int64, torch.int32, torch.bool))
-        self.dtypes = {
-            own: getattr(torch, name) for name, own in reversed(TORCH_NAMES.items())
-            if hasattr(torch, name)
-        }  # by layerscope's names  # fmt: skip
+        self.dtypes = _dtypes(torch)  # by layerscope's names
         self.plain_grad = plain_grad(torch, tracker.grads)
         keys = torch._C.DispatchKey
         self._python_keys = torch._C.DispatchKeySet(keys.Python).add(keys.PythonTLSSnapshot)

@@ -23,7 +23,7 @@ from layerscope.formats.torch.plans import (
     infer_outputs,
     register_empty,
 )
-from layerscope.formats.torch.tensors import Recompute
+from layerscope.formats.torch.tensors import Recompute, TracedTensor
 from layerscope.formats.torch.torch_types import Result
 from layerscope.graph.attributes import Concat
 from layerscope.ops.calls import infer_call
@@ -50,6 +50,8 @@ def on_compute(run: Capture, call: OpCall) -> Result:
             run.plans[call.key] = plan
         run.sized_by_values = False
     if outs is None:
+        if plan.form is None and len(plan.outs) == 1 and plan.results and not info.others:
+            return _one_result(run, plan, call)  # most calls
         outs = [run.empty(meta) for meta in plan.outs]
     if not plan.results:
         register_empty(run, outs, plan)
@@ -62,6 +64,24 @@ def on_compute(run: Capture, call: OpCall) -> Result:
         run.left_out = True  # of several results, PyTorch expects all and mostly reads one
         return (outs[0], *[None] * info.others)
     return plan.form(outs)
+
+
+def _one_result(run: Capture, plan: CallPlan, call: OpCall) -> Tensor:
+    """The one result of a call, as a tensor of its own."""
+    tracker, given, [meta] = run.tracker, call.given, plan.outs
+    out = run.empty(meta)
+    [name] = tracker.emit(plan, given)
+    traced = TracedTensor(out, name, meta)
+    if given[0].computable and _is_computable(given, out):
+        traced.computable = True
+        traced.recompute = Recompute(call.func, call.args, call.kwargs, None, run.writes)
+    tracker.add(traced)
+    return out
+
+
+def _is_computable(given: Sequence[TracedTensor], out: Tensor) -> bool:
+    """Whether the values of a result can be computed from those of the inputs."""
+    return out.numel() <= MOST_COMPUTED and all(traced.computable for traced in given)
 
 
 def _register(

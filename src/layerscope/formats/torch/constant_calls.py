@@ -32,7 +32,7 @@ def on_constant(run: Capture, call: OpCall) -> Result:
     On a real device it is run. On the meta device its values are computed if the model reads them.
     """
     info, func, kwargs, given = call.info, call.func, call.kwargs, call.given
-    likes = any(t.tensor.device == run.meta_device or t.meta.kind for t in given)
+    likes = any(t.tensor.is_meta or t.meta.kind for t in given)
     likes = likes and not run.real and "device" not in kwargs
     on_meta = likes or (run.as_meta is None and kwargs.get("device") == run.meta_device)
     plan = key = None
@@ -59,7 +59,7 @@ def on_constant(run: Capture, call: OpCall) -> Result:
     traced.is_const = True
     traced.random = info.kind == "random"
     if out.numel() <= MOST_COMPUTED:
-        if out.device != run.meta_device:
+        if not out.is_meta:
             traced.computable = True
         elif all(t.computable for t in given):
             traced.computable = True
@@ -69,23 +69,25 @@ def on_constant(run: Capture, call: OpCall) -> Result:
 
 def on_constants(run: Capture, call: OpCall) -> Result:
     """Handle any call whose tensors are all constants: its results are constants too."""
-    real = all(t.tensor.device != run.meta_device and t.computable for t in call.given)
+    real = all(t.computable and not t.tensor.is_meta for t in call.given)
     if call.info.kind == "write":
         return _write_constant(run, call, real)
     is_view = call.info.kind == "view" and call.info.convert is not None
     alias = ""
+    metas: tuple[TensorMeta, ...] = ()  # of the results, where they are inferred
     if is_view and not real:
         plan, found = _constant_view_plan(run, call)
         alias = plan.alias
         if alias == "itself":
             return call.given[0].tensor
-        listed = [run.empty(meta) for meta in plan.outs] if found is None else found
+        metas = plan.outs if found is None else ()
+        listed = [run.empty(meta) for meta in metas] if found is None else found
         outs: Result = listed[0] if plan.form is None else plan.form(listed)
     elif real:
         outs = call.func(*call.args, **call.kwargs)
     else:
-        outs = _empty_results(run, call)
-    registered = _register_constants(run, call, outs, real)
+        outs, metas = _empty_results(run, call)
+    registered = _register_constants(run, call, outs, metas, real)
     if is_view:
         _mark_views(run, call, registered, alias)
     return outs
@@ -113,7 +115,7 @@ def _write_constant(run: Capture, call: OpCall, real: bool) -> Result:
 
 
 def _register_constants(
-    run: Capture, call: OpCall, outs: Result, real: bool
+    run: Capture, call: OpCall, outs: Result, metas: tuple[TensorMeta, ...], real: bool
 ) -> list[tuple[int, TracedTensor]]:
     """Register the results that are new tensors; these, each with its index."""
     tracker, given = run.tracker, call.given
@@ -124,39 +126,41 @@ def _register_constants(
     for n, out in enumerate(outs if many else [outs]):
         if not isinstance(out, run.torch.Tensor) or id(out) in tracker.traced:
             continue
-        traced = tracker.register(out, "", tracker.meta(out), plain=False)
+        meta = metas[n] if metas else tracker.meta(out)
+        traced = tracker.register(out, "", meta, plain=False)
         traced.is_const = True
         traced.random = random
         if real or (computable and out.numel() <= MOST_COMPUTED):
             traced.computable = True
-            if not real or out.device == run.meta_device:  # a real tensor has its values
+            if not real or out.is_meta:  # a real tensor has its values
                 output = n if many else None
                 traced.recompute = Recompute(call.func, call.args, call.kwargs, output, run.writes)
         registered.append((n, traced))
     return registered
 
 
-def _empty_results(run: Capture, call: OpCall) -> Result:
+def _empty_results(run: Capture, call: OpCall) -> tuple[Result, tuple[TensorMeta, ...]]:
     """Results on the meta device: inferred or cached for an operator with a converter, else run."""
     info = call.info
     if info.kind != "compute" or info.convert is None or not run.shortcuts or run.real:
-        return run_on_meta(run, call)
+        return run_on_meta(run, call), ()
     key = ("folded", call.key)
     plan = run.plans.get(key)
     if plan is not None:
-        return run.empty(plan.outs[0])
+        return run.empty(plan.outs[0]), plan.outs
     meta = integer_result(run, call) or _inferred_by_converter(run, call)
     if meta is not None:
         out = run.empty(meta)
     else:
         out = run_on_meta(run, call)
-        is_plain = type(out) is run.torch.Tensor and out.device == run.meta_device
+        is_plain = type(out) is run.torch.Tensor and out.is_meta
         if is_plain and not run.sized_by_values:
             meta = run.tracker.meta(out)
         run.sized_by_values = False
-    if meta is not None:
-        run.plans[key] = CallPlan((), (), (meta,))
-    return out
+    if meta is None:
+        return out, ()
+    run.plans[key] = CallPlan((), (), (meta,))
+    return out, (meta,)
 
 
 def _inferred_by_converter(run: Capture, call: OpCall) -> TensorMeta | None:

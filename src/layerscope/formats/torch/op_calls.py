@@ -120,14 +120,14 @@ def _read_schema(func: OpOverload) -> OpInfo:
 def cache_key(run: Capture, args: Iterable[Arg], given: list[TracedTensor]) -> Key:
     """Arguments as a hashable key; their tensors are appended to `given`."""
     parts: list[object] = []
-    tensor_types, traced_by_id = run.tensor_types, run.tracker.traced
+    tensor_types, plain_types, traced_by_id = run.tensor_types, run.plain_types, run.tracker.traced
     for arg in args:
         kind = type(arg)
         if kind in tensor_types:
             traced = traced_by_id.get(id(arg)) or run.tracker.lookup(arg)
             given.append(traced)
             parts.append(traced.meta)
-        elif kind is int or arg is None or kind is str:
+        elif kind in plain_types:
             parts.append(arg)
         elif kind is float or kind is bool:
             parts.append((kind, arg))  # 1, 1.0 and True are equal, but make other dtypes

@@ -68,7 +68,7 @@ class AttributeCopies:
         found = self._copies.get(id(value))
         if found is not None:
             return found
-        if isinstance(value, self._module):
+        if issubclass(kind, self._module):
             shadow_of = self._shadow_of()
             assert shadow_of is not None
             return shadow_of(value)
@@ -164,7 +164,7 @@ class AttributeCopies:
         kind = type(value)
         if kind in self._atoms:
             return False
-        if isinstance(value, self._module):
+        if issubclass(kind, self._module):
             return True
         found = self._found.get(id(value))
         if found is not None or depth == 0:
@@ -186,7 +186,10 @@ class AttributeCopies:
             inside = _items(value)
         elif _is_plain_object(value):
             inside = [*vars(value).values()]
-        refers = any(self._has_module(each, depth - 1) for each in inside)
+        atoms = self._atoms
+        refers = any(
+            self._has_module(each, depth - 1) for each in inside if type(each) not in atoms
+        )
         self._found[id(value)] = refers
         return refers
 
