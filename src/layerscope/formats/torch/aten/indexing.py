@@ -251,6 +251,8 @@ def scatter_reduce(
 
 def _for_all_axes(d: Lowering, axis: int, index: TensorRef, updates: TensorRef) -> TensorRef:
     """An index along one axis expanded to the shape of the updates."""
+    if not elements(updates.shape):  # no index is read
+        return constant(d, updates.shape, index.dtype)
     shape = [1] * updates.rank
     shape[axis] = elements(index.shape)
     return broadcast_to(d, reshape(d, index, shape), updates.shape)

@@ -28,8 +28,8 @@ def reshape(d: Lowering, self: TensorRef, shape: Sequence[int]) -> TensorRef:
     new_shape = tuple(sizes)
     if new_shape == self.shape:
         return self
-    if 0 in new_shape:
-        raise Unsupported("a reshape to an empty tensor")
+    if any(not size and self.shape[n : n + 1] != (0,) for n, size in enumerate(new_shape)):
+        raise Unsupported("a reshape to an empty tensor")  # 0 stands for the size that an axis has
     return d.add("reshape", self, at=at.Reshape(new_shape))
 
 
