@@ -7,6 +7,7 @@ unknown operators (2 %) than the limits allow.
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import logging
 import os
@@ -38,6 +39,7 @@ PACKAGES = {
 }
 MOST_MEMORY = 10 << 30  # of a process, in bytes
 CHUNK = 20  # models that one process runs before it takes those of another package
+CHUNKS = 4  # that a process runs before a new one takes its place, with free memory
 MOST_REFUSED, MOST_UNKNOWN = 0.01, 0.02
 LEAST_RULES = 0.9  # of the operators that the models call
 
@@ -68,7 +70,11 @@ def run_chunk(package: str, names: list[str], seconds: int) -> list[Result]:
     setrlimit(RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))  # one model that is too large ends alone
     torch.set_num_threads(1)
     build = module_of(package).build
-    return [result for name in names for result in compare(package, name, build, seconds)]
+    found = []
+    for name in names:
+        found += compare(package, name, build, seconds)
+        gc.collect()  # modules refer to each other: a few large models would fill the memory
+    return found
 
 
 def chunks(args: argparse.Namespace, done: Iterable[Result]) -> Iterator[tuple[str, list[str]]]:
@@ -100,13 +106,8 @@ def run(args: argparse.Namespace) -> list[Result]:
                 print(line_of(result), flush=True)
 
     todo = list(chunks(args, found))
-    if args.jobs == 1:
-        for package, names in todo:
-            for name in names:
-                keep(run_chunk(package, [name], args.seconds))
-        return found
     context = get_context("spawn")
-    with ProcessPoolExecutor(args.jobs, mp_context=context) as pool:
+    with ProcessPoolExecutor(args.jobs, context, max_tasks_per_child=CHUNKS) as pool:
         running = [pool.submit(run_chunk, *chunk, args.seconds) for chunk in todo]
         try:
             for future in as_completed(running):
