@@ -14,6 +14,7 @@
 # make fuzz-planted   plant three faults in each reader, and see that fuzzing finds them
 # make run            print the layers of vgg16 (NET=resnet50 for another network)
 # make page           build the report page: needs Node 20 and npm
+# make dist           a wheel with the report page, into dist/
 # make test-page      the report page in Chromium: needs Node 20, npm and /usr/bin/chromium
 # make site           build the static site with the editor into build/site; downloads a wheel
 # make check-site     the editor of the static site in Chromium: minutes
@@ -43,7 +44,7 @@ ARGS ?=
 # Tests of one file share cached reports, so a file runs in one worker.
 PARALLEL := -n $(WORKERS) --dist loadfile
 
-.PHONY: setup run test test-lower test-documents test-models test-torch check bench bench-measure fuzz fuzz-planted goldens docs test-zoo test-configs test-peers test-wild test-threads test-signals test-sweep bench-torch bench-all page test-page bench-page site check-site test-site bench-site pictures clean
+.PHONY: setup run test test-lower test-documents test-models test-torch check bench bench-measure fuzz fuzz-planted goldens docs test-zoo test-configs test-peers test-wild test-threads test-signals test-sweep bench-torch bench-all page dist test-page bench-page site check-site test-site bench-site pictures clean
 
 setup: $(VENV)/base
 
@@ -211,6 +212,9 @@ page/node_modules/done: page/package.json page/package-lock.json
 $(PAGE): page/node_modules/done page/page.html $(wildcard page/*.ts) $(shell find page/src -type f)
 	$(NPM) run build
 
+dist: $(PAGE) $(VENV)/base
+	LAYERSCOPE_RELEASE=1 $(PIP) wheel --no-deps --wheel-dir dist .
+
 test-page: $(PAGE) $(VENV)/base
 	PYTHON=$(abspath $(BIN)/python) $(NPM) test
 
@@ -243,5 +247,5 @@ bench-site: $(SITE)/sw.js
 	PYTHON=$(abspath $(BIN)/python) $(NPM) run bench-site
 
 clean:
-	rm -rf page/node_modules page/.cache src/layerscope/web build
+	rm -rf page/node_modules page/.cache src/layerscope/web build dist
 	rm -rf $(VENV) $(WILD) $(ONNX_TOOL) .sweep .mypy_cache .ruff_cache .pytest_cache .hypothesis .fuzz
