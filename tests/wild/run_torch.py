@@ -39,7 +39,7 @@ PACKAGES = {
 }
 MOST_MEMORY = 10 << 30  # of a process, in bytes
 CHUNK = 20  # models that one process runs before it takes those of another package
-CHUNKS = 4  # that a process runs before a new one takes its place, with free memory
+CHUNKS = 4  # that a process runs before a new one takes its place
 MOST_REFUSED, MOST_UNKNOWN = 0.01, 0.02
 LEAST_RULES = 0.9  # of the operators that the models call
 
@@ -107,14 +107,16 @@ def run(args: argparse.Namespace) -> list[Result]:
 
     todo = list(chunks(args, found))
     context = get_context("spawn")
-    with ProcessPoolExecutor(args.jobs, context, max_tasks_per_child=CHUNKS) as pool:
-        running = [pool.submit(run_chunk, *chunk, args.seconds) for chunk in todo]
-        try:
-            for future in as_completed(running):
-                keep(future.result())
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+    for start in range(0, len(todo), args.jobs * CHUNKS):  # in new processes, with free memory
+        with ProcessPoolExecutor(args.jobs, mp_context=context) as pool:
+            some = todo[start : start + args.jobs * CHUNKS]
+            running = [pool.submit(run_chunk, *chunk, args.seconds) for chunk in some]
+            try:
+                for future in as_completed(running):
+                    keep(future.result())
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
     return found
 
 
