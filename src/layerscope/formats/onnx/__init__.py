@@ -157,10 +157,11 @@ def topological(nodes: list[NodeProto], env: Env, file: str) -> list[NodeProto]:
     """Nodes in topological order, which ONNX requires and nearly all files have."""
     computed = set(env)
     computed.add("")  # an optional input that is not given
+    have_all, add = computed.issuperset, computed.update
     for node in nodes:
-        if not computed.issuperset(node.inputs):
+        if not have_all(node.inputs):
             return _sorted(nodes, env, file)
-        computed.update(node.outputs)
+        add(node.outputs)
     return nodes
 
 

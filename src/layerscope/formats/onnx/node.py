@@ -54,16 +54,18 @@ class OnnxNode(NodeView):
         reader = self.reader
         attributes = reader.intern(attributes)
         names: list[str] = []
-        shapes: list[Shape] = []
-        dtypes: list[str] = []
+        given: list[tuple[Shape, str]] = []
         for tensor in inputs:
+            shape = tensor.shape
             stored = tensor.initializer is not None
             names.append(reader.input_name(tensor, roles) if stored else tensor.name)
-            if tensor.shape is None:
+            if shape is None:
                 raise NeedsValue(reader.trace.shape(tensor.name))
-            shapes.append(tensor.shape)
-            dtypes.append(tensor.dtype)
-        out_shapes, out_dtypes = self._infer(op, attributes, tuple(shapes), dtypes)
+            given.append((shape, tensor.dtype))
+        key = (op, id(attributes), *given)
+        inferred = reader.inferred.get(key)
+        if inferred is None:
+            inferred = reader.inferred[key] = self._infer(op, attributes, given)
         if part:
             scope = self.inner_scope
             label = reader.node_name(f"{self.label}/{part}")
@@ -74,11 +76,12 @@ class OnnxNode(NodeView):
             wanted = outputs or ()
         outer_names, values = self.context.outer_names, self.context.values
         results: list[TensorInfo] = []
-        for n, shape in enumerate(out_shapes):
+        for n, (shape, dtype) in enumerate(inferred):
             name = wanted[n] if n < len(wanted) else ""
-            own = name or (label if part and len(out_shapes) == 1 else f"{label}:{n}")
-            found = reader.tensor_name(outer_names.get(own, own), self.scope)
-            tensor = TensorInfo(found, shape, out_dtypes[n])
+            own = name or (label if part and len(inferred) == 1 else f"{label}:{n}")
+            if outer_names:
+                own = outer_names.get(own, own)
+            tensor = TensorInfo(reader.tensor_name(own, self.scope), shape, dtype)
             results.append(tensor)
             if name:
                 self.env[name] = tensor
@@ -88,23 +91,15 @@ class OnnxNode(NodeView):
         original = self.proto.name
         source = reader.source(self.op, "" if original == label else original)
         emitted = Node(
-            name=label,
-            op=op,
-            inputs=tuple(names),
-            outputs=tuple([tensor.name for tensor in results]),
-            attributes=attributes,
-            params=tuple(params),
-            scope=scope,
-            source=source,
-            note=note,
-            estimate=estimate,
-            inner=bool(part) and outputs is None,
-        )
+            label, op, tuple(names), tuple([tensor.name for tensor in results]), attributes,
+            tuple(params), scope, "", None, source, 1, note, estimate,
+            bool(part) and outputs is None,
+        )  # positional: keywords take twice as long  # fmt: skip
         if reader.declared:
             read = [tensor.name for tensor in self.inputs if tensor is not None]
-            reader.append(emitted, out_shapes, out_dtypes, read)
+            reader.append(emitted, inferred, read)
         else:
-            reader.append(emitted, out_shapes, out_dtypes)
+            reader.append(emitted, inferred)
         if self.from_declared:
             for tensor in results:
                 reader.declared[tensor.name] = self.from_declared
@@ -122,18 +117,19 @@ class OnnxNode(NodeView):
             self.reader.contradict(name, said, shape)
 
     def _infer(
-        self, op: str, attributes: Struct | None, shapes: tuple[Shape, ...], dtypes: list[str]
-    ) -> tuple[tuple[Shape, ...], list[str]]:
+        self, op: str, attributes: Struct | None, given: Sequence[tuple[Shape, str]]
+    ) -> list[tuple[Shape, str]]:
         """Output shapes and dtypes by the op's rule.
 
         Calls are cached in `ops.calls`, where the analysis of the graph finds them afterwards.
         """
-        out_shapes = infer_call(op, attributes, shapes).outputs
+        out_shapes = infer_call(op, attributes, tuple([shape for shape, _ in given])).outputs
         rules, floating = SPECS[op].out_dtypes, self.reader.dtype
-        out_dtypes = [
-            out_dtype(rules, n, attributes, dtypes, floating) for n in range(len(out_shapes))
+        dtypes = [dtype for _, dtype in given]
+        return [
+            (shape, out_dtype(rules, n, attributes, dtypes, floating))
+            for n, shape in enumerate(out_shapes)
         ]
-        return out_shapes, out_dtypes
 
     def emit_shaped(
         self,

@@ -99,12 +99,12 @@ class NodeView:
                 inputs.append(None)
                 continue
             tensor = env.get(name)
+            inputs.append(tensor)
             if tensor is None:
                 raise FormatError(
                     f"{reader.file}: {proto.name or proto.op} reads {name!r}, which no node before "
                     "it computes: the nodes are not sorted, form a cycle, or some are missing"
                 )
-            inputs.append(tensor)
             if tensor.shape is None:
                 self.unknown_shape = True
             if tensor.initializer is None and tensor.lazy_value is None:

@@ -61,7 +61,10 @@ class Reader(ImportState):
         if context.depth > MOST_DEPTH:
             raise FormatError(f"{self.file}: graphs nested more than {MOST_DEPTH} deep")
         for proto in protos:
-            scope = context.scope if context.depth else self.scope_of(proto)
+            if context.depth:
+                scope = context.scope
+            else:
+                scope = self.scope_of(proto) if proto.metadata or "/" in proto.name else ()
             node = OnnxNode(self, proto, context, scope)
             try:
                 self._visit(node)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import unpack
 from typing import Any
 
@@ -45,8 +46,8 @@ class NodeProto(Struct, gc=False):
     name: str
     inputs: list[str]
     outputs: list[str]
-    attributes: list[Span]
-    metadata: list[Span]
+    attributes: Sequence[Span]
+    metadata: Sequence[Span]
     at: int
     overload: str = ""
 
@@ -182,12 +183,13 @@ def _small_operator(wire: Wire, start: int, end: int) -> NodeProto | None:
     texts = ["", "", "", "", "", "", "", "", ""]  # by the number of their field
     inputs: list[str] = []
     outputs: list[str] = []
-    attributes: list[Span] = []
-    metadata: list[Span] = []
+    attributes: Sequence[Span] = ()
+    metadata: Sequence[Span] = ()
     at, size, count = 0, end - start, 0
     try:
         while at < size:
-            tag, length = data[at], data[at + 1]
+            tag = data[at]
+            length = data[at + 1]
             at += 2
             if length > 127:
                 length += (data[at] << 7) - 128
@@ -195,25 +197,27 @@ def _small_operator(wire: Wire, start: int, end: int) -> NodeProto | None:
                 if length > 16383:
                     return None
             stop = at + length
-            if stop > size:
-                return None
             if tag == 10:
-                inputs.append(str(data[at:stop], "utf-8"))
+                inputs.append(data[at:stop].decode())
             elif tag == 18:
-                outputs.append(str(data[at:stop], "utf-8"))
+                outputs.append(data[at:stop].decode())
             elif tag == 42:
-                attributes.append((start + at, start + stop))
-            elif tag == 74:
-                metadata.append((start + at, start + stop))
+                attributes = (*attributes, (start + at, start + stop))
             elif tag in TEXTS:
-                texts[tag >> 3] = str(data[at:stop], "utf-8")
+                texts[tag >> 3] = data[at:stop].decode()
+            elif tag == 74:
+                metadata = (*metadata, (start + at, start + stop))
             else:
                 return None
             at = stop
             count += 1
     except (IndexError, UnicodeDecodeError):
         return None
-    wire.spend(start, count)
+    if at != size:
+        return None
+    wire.left -= count
+    if wire.left < 0:
+        wire.spend(start, 0)
     domain = "" if texts[7] == "ai.onnx" else texts[7]
     return NodeProto(
         texts[4], domain, texts[3], inputs, outputs, attributes, metadata, start, texts[8]

@@ -9,7 +9,7 @@ from layerscope.formats.onnx.arrays import Evaluate, NotFoldable, SmallArray
 from layerscope.formats.onnx.dtypes import FLOATS
 from layerscope.formats.onnx.folding import EVALUATE, WITH_CONTEXT
 from layerscope.formats.onnx.node import OnnxNode
-from layerscope.formats.onnx.tensor_info import Initializer, NeedsValue, TensorInfo
+from layerscope.formats.onnx.tensor_info import ROLES, Initializer, NeedsValue, TensorInfo
 from layerscope.formats.onnx.tensors import StoredTensor, role_in
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Param, Shape, elements
@@ -172,7 +172,7 @@ def _filled(node: OnnxNode) -> bool:
     if sizes.initializer is None or (dtype not in FLOATS and not role):  # the shape is computed
         node.emit_shaped("constant", (), (shape,), (dtype,))[0].lazy_value = numbers
         return True
-    entry = Initializer(reader.tensor_name(name, node.scope), shape, dtype, None, role)
+    entry = Initializer(reader.tensor_name(name, node.scope), shape, dtype, None, ROLES.get(role))
     entry.fill = fill
     reader.initializers.append(entry)
     reader.tensors[entry.name] = (shape, dtype)
