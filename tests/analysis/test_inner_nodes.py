@@ -16,7 +16,7 @@ def steps() -> Graph:
     """An add and two activations, on two inputs."""
     b = Builder("steps")
     x, y = (b.input(name, (1, 8, 16, 16)) for name in ("x", "y"))
-    return b.build(b.sigmoid(b.relu(b.add(x, y))))
+    return b.build(b.activation("sigmoid", b.relu(b.add(x, y))))
 
 
 def fused(graph: Graph) -> Graph:
