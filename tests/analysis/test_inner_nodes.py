@@ -31,7 +31,7 @@ def moved(report: Report) -> list[tuple[int, int]]:
     return [(cost.read_bytes // BYTES, cost.write_bytes // BYTES) for cost in costs]
 
 
-@pytest.mark.parametrize("first", ("plain", "fused"))
+@pytest.mark.parametrize("first", ["plain", "fused"])
 def test_bytes_of_steps_do_not_depend_on_what_was_analyzed_before(first: str) -> None:
     COSTS.clear()
     WORKS.clear()

@@ -297,7 +297,7 @@ def _stored(node: Node, own: tuple[Param, ...], stored: dict[str, Param]) -> tup
 def _with_storage(node: Node, own: tuple[Param, ...]) -> tuple[Param, ...]:
     """Arrays of a node, each with the name of its storage."""
     ties = node.ties or {}
-    if not ties and all(p.storage for p in own):
+    if not ties and "" not in [p.storage for p in own]:
         return own
     return tuple(
         [

@@ -43,6 +43,10 @@ class EstimateOptions(TypedDict, total=False):
     note: str
 
 
+class Unsorted(FormatError):
+    """A node reads a tensor that no node before it computes."""
+
+
 class InputNames:
     """Names of an operator's inputs in the order of its schema, with their indices.
 
@@ -101,7 +105,7 @@ class NodeView:
             tensor = env.get(name)
             inputs.append(tensor)
             if tensor is None:
-                raise FormatError(
+                raise Unsorted(
                     f"{reader.file}: {proto.name or proto.op} reads {name!r}, which no node before "
                     "it computes: the nodes are not sorted, form a cycle, or some are missing"
                 )
@@ -135,11 +139,11 @@ class NodeView:
     def label(self) -> str:
         """Its unique name in the imported graph."""
         if not self._label:
-            prefix = "/".join(self.scope) + "/" if self.scope and self.context.depth else ""
             name = self.own_name
-            self._label = self.reader.node_name(
-                name if name.startswith(prefix) else f"{prefix}{name}"
-            )
+            if self.scope and self.context.depth:
+                prefix = "/".join(self.scope) + "/"
+                name = name if name.startswith(prefix) else f"{prefix}{name}"
+            self._label = self.reader.node_name(name)
         return self._label
 
     @property

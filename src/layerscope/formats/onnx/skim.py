@@ -123,11 +123,13 @@ def _opset(wire: Wire, start: int, end: int, opsets: dict[str, int]) -> None:
 def graph_of(wire: Wire, start: int, end: int) -> GraphProto:
     """A graph, its nodes in the order of the file."""
     part = GraphProto("", [], [], [], [], {}, start)
+    add_node = part.nodes.append
     for number, kind, begin, stop in wire.fields(start, end):
         if kind != LEN:
             continue
         if number == 1:
-            part.nodes.append(operator_of(wire, begin, stop))
+            small = _small_operator(wire, begin, stop) if stop - begin <= SMALL else None
+            add_node(small or _operator(wire, begin, stop))
         elif number == 5:
             part.stored.append(stored_of(wire, begin, stop))
         elif number == 15:
@@ -144,11 +146,8 @@ def graph_of(wire: Wire, start: int, end: int) -> GraphProto:
     return part
 
 
-def operator_of(wire: Wire, start: int, end: int) -> NodeProto:
-    """A node."""
-    quick = _small_operator(wire, start, end) if end - start <= SMALL else None
-    if quick is not None:
-        return quick
+def _operator(wire: Wire, start: int, end: int) -> NodeProto:
+    """A node of any fields."""
     inputs: list[str] = []
     outputs: list[str] = []
     attributes: list[Span] = []
@@ -239,7 +238,7 @@ def _function(wire: Wire, start: int, end: int) -> FunctionProto:
         elif number == 5:
             function.outputs.append(wire.text(begin, stop))
         elif number == 7:
-            function.nodes.append(operator_of(wire, begin, stop))
+            function.nodes.append(_operator(wire, begin, stop))
         elif number == 9:
             _opset(wire, begin, stop, function.opsets)
         elif number == 10:

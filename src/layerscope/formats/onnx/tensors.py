@@ -65,11 +65,14 @@ def _usual_tensor(wire: Wire, start: int, end: int) -> StoredTensor | None:
         while at < size:
             tag, value = head[at], head[at + 1]
             at += 2
-            shift = 7
-            while value >> shift:  # the next byte of a varint
-                value += (head[at] - 1) << shift
-                at += 1
-                shift += 7
+            if value > 127:
+                shift = 7
+                while value >> shift:  # the next byte of a varint
+                    value += (head[at] - 1) << shift
+                    at += 1
+                    shift += 7
+                if value >> 63:
+                    return None
             fields += 1
             if tag == 0x08:
                 dims.append(value)
@@ -78,6 +81,8 @@ def _usual_tensor(wire: Wire, start: int, end: int) -> StoredTensor | None:
                 code = value
             elif tag == 0x42:
                 name = head[at : at + value]
+                if len(name) < value:
+                    return None
                 at += value
             elif tag == 0x4A:
                 span = (start + at, start + at + value)

@@ -33,6 +33,9 @@ KEEP_NUMBERS = (
 )  # fmt: skip
 
 
+SHAPE_OPERATORS = ("Shape", "Size")  # of a tensor, constant or not
+
+
 def constant(node: OnnxNode) -> None:
     """Add the value of a Constant node, in whichever attribute it is."""
     name = next((name for name in node.outputs if name), "")
@@ -65,7 +68,7 @@ def fold(node: OnnxNode) -> bool:
     op, inputs = node.op, node.inputs
     if node.domain:
         return (node.domain, op) == ("com.microsoft", "DequantizeLinear") and _fold_dequantize(node)
-    if op in ("Shape", "Size"):
+    if op in SHAPE_OPERATORS:
         return _fold_shape(node)
     if not inputs or not node.all_constant:
         return False
