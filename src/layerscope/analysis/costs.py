@@ -94,8 +94,11 @@ def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
                 found[name] = cached
                 continue
             if reads_none(node.inputs):
-                params = _with_storage(node, cached.params if own is None else own)
+                params = cached.params if own is None else own
                 storages = {param.storage for param in params}
+                if node.ties or "" in storages:
+                    params = _with_storage(node, params)
+                    storages = {param.storage for param in params}
                 if len(storages) == len(params) and seen.isdisjoint(storages):  # under other names
                     seen |= storages
                     found[name] = _with_params(cached, params)
@@ -126,16 +129,22 @@ def _sharing(graph: Graph) -> set[str]:
     reads_none = frozenset([param.name for param in graph.params]).isdisjoint
     found: set[str] = set()
     storages = {param.storage or param.name for param in graph.params}
+    bare = {op for op in {node.op for node in graph.nodes} if not _has_params(op)}
     for node in graph.nodes:
         params = node.params
-        given = params is not None and (params or node.op not in SPECS or SPECS[node.op].has_params)
+        given = params is not None and (params or node.op not in bare)
         if given or node.ties or not reads_none(node.inputs):
             found.add(node.name)
             storages.update((node.ties or {}).values())
             storages.update([param.storage for param in node.params or ()])
     # `features.0.weight` may be an array of node `features.0`: rules name arrays without a dot.
-    found.update([storage.rpartition(".")[0] for storage in storages])
+    found.update([storage.rpartition(".")[0] for storage in storages if "." in storage])
     return found
+
+
+def _has_params(op: str) -> bool:
+    """Whether nodes of an op can have params, as far as is known."""
+    return op not in SPECS or SPECS[op].has_params
 
 
 # Caches for the whole process, as `ops.calls.CALLS`; threads may share them. A table that reaches

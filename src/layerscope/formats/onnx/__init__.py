@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Container
+from collections.abc import Container, Sequence
 
 from layerscope.codecs.protobuf import VARINT, Wire, mapped
 from layerscope.errors import FormatError, ShapeError, UsageError
@@ -61,7 +61,9 @@ def read(path: str, options: ReadOptions) -> Graph:
 def _import_with_guesses(wire: Wire, model: ModelProto, options: ReadOptions) -> Graph:
     """The graph with the first guess of open input sizes that all its shapes agree with."""
     first: ShapeError | None = None
+    left = wire.left
     for guess in range(len(GUESSES)):
+        wire.left = left
         try:
             return _import_sorted(wire, model, options, guess)
         except Assumed as error:
@@ -77,7 +79,7 @@ def _import_sorted(wire: Wire, model: ModelProto, options: ReadOptions, guess: i
     except Unsorted:
         part = model.graph
         given = {stored.name for stored in part.stored} | {each.name for each in part.inputs}
-        part.nodes = _sorted(part.nodes, given, wire.name)
+        part.nodes = _sorted([*part.nodes], given, wire.name)
         return _import_graph(wire, model, options, guess)
 
 
@@ -165,7 +167,7 @@ def _float_dtype(tensors: list[Tensor], reader: Reader) -> str:
     return max(dtypes, key=dtypes.count) if dtypes else "fp32"
 
 
-def _sorted(nodes: list[NodeProto], given: Container[str], file: str) -> list[NodeProto]:
+def _sorted(nodes: Sequence[NodeProto], given: Container[str], file: str) -> list[NodeProto]:
     """Nodes in topological order; `given` are initializers and inputs."""
     producers: dict[str, int] = {}
     for n, node in enumerate(nodes):

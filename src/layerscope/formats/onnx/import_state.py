@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -27,6 +26,18 @@ MOST_NUMBERS = 4_000_000  # computed by constant folding in all, some seconds; s
 MOST_NODES = 500_000  # with functions inlined: they could double without end
 MOST_REPEATED = 50_000  # nodes of loop bodies that are walked more than once, until shapes agree
 S = TypeVar("S", bound=Struct | None)
+
+
+class StoredValue(Struct, gc=False):
+    """The value of a stored array when it is called; None if the array is large."""
+
+    wire: Wire
+    stored: StoredTensor
+
+    def __call__(self) -> SmallArray | None:
+        stored = self.stored
+        numbers = numbers_of(self.wire, stored)
+        return None if numbers is None else SmallArray(stored.shape, numbers, stored.dtype)
 
 
 class ImportState:
@@ -117,7 +128,7 @@ class ImportState:
         entry = Initializer(found, shape, dtype, stored, ROLES.get(role or stored.role))
         self.initializers.append(entry)
         self.tensors[found] = (shape, dtype)
-        return TensorInfo(found, shape, dtype, partial(_small_array, self.wire, stored), entry)
+        return TensorInfo(found, shape, dtype, StoredValue(self.wire, stored), entry)
 
     def store_literal(self, name: str, array: SmallArray, scope: tuple[str, ...]) -> TensorInfo:
         """Add a Constant node's value that is written as numbers in its attributes."""
@@ -264,11 +275,6 @@ class ImportState:
         assert shape is not None
         param = Param("value", shape, entry.role or "weight", entry.dtype, entry.name)
         return replace(node, params=(param, *(node.params or ())))
-
-
-def _small_array(wire: Wire, stored: StoredTensor) -> SmallArray | None:
-    numbers = numbers_of(wire, stored)
-    return None if numbers is None else SmallArray(stored.shape, numbers, stored.dtype)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -52,13 +52,16 @@ class OnnxNode(NodeView):
         role of stored arrays among the inputs.
         """
         reader = self.reader
-        attributes = reader.intern(attributes)
+        if attributes is not None:
+            attributes = reader.intern(attributes)
         names: list[str] = []
         given: list[tuple[Shape, str]] = []
         for tensor in inputs:
             shape = tensor.shape
-            stored = tensor.initializer is not None
-            names.append(reader.input_name(tensor, roles) if stored else tensor.name)
+            if tensor.initializer is None:
+                names.append(tensor.name)
+            else:
+                names.append(reader.input_name(tensor, roles))
             if shape is None:
                 raise NeedsValue(reader.trace.shape(tensor.name))
             given.append((shape, tensor.dtype))
@@ -76,13 +79,17 @@ class OnnxNode(NodeView):
             wanted = outputs or ()
         outer_names, values = self.context.outer_names, self.context.values
         results: list[TensorInfo] = []
+        own_names: list[str] = []
         for n, (shape, dtype) in enumerate(inferred):
             name = wanted[n] if n < len(wanted) else ""
             own = name or (label if part and len(inferred) == 1 else f"{label}:{n}")
             if outer_names:
                 own = outer_names.get(own, own)
-            tensor = TensorInfo(reader.tensor_name(own, self.scope), shape, dtype)
+            if own in reader.tensors or own in reader.params:
+                own = reader.tensor_name(own, self.scope)
+            tensor = TensorInfo(own, shape, dtype)
             results.append(tensor)
+            own_names.append(own)
             if name:
                 self.env[name] = tensor
                 value = values.get(name)
@@ -91,9 +98,8 @@ class OnnxNode(NodeView):
         original = self.proto.name
         source = reader.source(self.op, "" if original == label else original)
         emitted = Node(
-            label, op, tuple(names), tuple([tensor.name for tensor in results]), attributes,
-            tuple(params), scope, "", None, source, 1, note, estimate,
-            bool(part) and outputs is None,
+            label, op, tuple(names), tuple(own_names), attributes, tuple(params), scope, "", None,
+            source, 1, note, estimate, bool(part) and outputs is None,
         )  # positional: keywords take twice as long  # fmt: skip
         if reader.declared:
             read = [tensor.name for tensor in self.inputs if tensor is not None]

@@ -139,7 +139,7 @@ class NodeView:
     def label(self) -> str:
         """Its unique name in the imported graph."""
         if not self._label:
-            name = self.own_name
+            name = self.proto.name.strip("/") or self.own_name
             if self.scope and self.context.depth:
                 prefix = "/".join(self.scope) + "/"
                 name = name if name.startswith(prefix) else f"{prefix}{name}"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from struct import unpack
-from typing import Any
+from typing import Any, overload
 
 from msgspec import Struct
 
@@ -52,11 +52,37 @@ class NodeProto(Struct, gc=False):
     overload: str = ""
 
 
+class StoredNodes(Sequence[NodeProto]):
+    """Nodes of the main graph, each parsed when it is read, so that few are in memory."""
+
+    def __init__(self, wire: Wire, ends: list[int]) -> None:
+        self.wire, self.ends = wire, ends  # start and end of each
+
+    def __len__(self) -> int:
+        return len(self.ends) // 2
+
+    def __iter__(self) -> Iterator[NodeProto]:
+        wire, ends = self.wire, iter(self.ends)
+        for start in ends:
+            end = next(ends)
+            small = _small_operator(wire, start, end) if end - start <= SMALL else None
+            yield small or _operator(wire, start, end)
+
+    @overload
+    def __getitem__(self, index: int) -> NodeProto: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[NodeProto]: ...
+    def __getitem__(self, index: int | slice) -> NodeProto | list[NodeProto]:
+        if isinstance(index, slice):
+            return [self[n] for n in range(*index.indices(len(self)))]
+        return operator_of(self.wire, *self.ends[2 * index : 2 * index + 2])
+
+
 class GraphProto(Struct):
     """A graph or a subgraph of a control operator."""
 
     name: str
-    nodes: list[NodeProto]
+    nodes: Sequence[NodeProto]
     stored: list[StoredTensor]
     inputs: list[ValueInfo]
     outputs: list[ValueInfo]
@@ -107,7 +133,10 @@ def model_of(wire: Wire) -> ModelProto:
             ir = start
     if span is None:
         raise FormatError(f"{wire.name}: no graph in it, this is no ONNX model")
-    return ModelProto(graph_of(wire, *span), opsets, functions, producer, ir)
+    ends: list[int] = []
+    graph = graph_of(wire, *span, ends)
+    graph.nodes = StoredNodes(wire, ends)
+    return ModelProto(graph, opsets, functions, producer, ir)
 
 
 def _opset(wire: Wire, start: int, end: int, opsets: dict[str, int]) -> None:
@@ -120,16 +149,18 @@ def _opset(wire: Wire, start: int, end: int, opsets: dict[str, int]) -> None:
     opsets["" if domain == "ai.onnx" else domain] = version
 
 
-def graph_of(wire: Wire, start: int, end: int) -> GraphProto:
-    """A graph, its nodes in the order of the file."""
-    part = GraphProto("", [], [], [], [], {}, start)
-    add_node = part.nodes.append
+def graph_of(wire: Wire, start: int, end: int, ends: list[int] | None = None) -> GraphProto:
+    """A graph, its nodes in the order of the file; with `ends` only start and end of each."""
+    nodes: list[NodeProto] = []
+    part = GraphProto("", nodes, [], [], [], {}, start)
     for number, kind, begin, stop in wire.fields(start, end):
         if kind != LEN:
             continue
         if number == 1:
-            small = _small_operator(wire, begin, stop) if stop - begin <= SMALL else None
-            add_node(small or _operator(wire, begin, stop))
+            if ends is None:
+                nodes.append(operator_of(wire, begin, stop))
+            else:
+                ends += (begin, stop)
         elif number == 5:
             part.stored.append(stored_of(wire, begin, stop))
         elif number == 15:
@@ -146,8 +177,13 @@ def graph_of(wire: Wire, start: int, end: int) -> GraphProto:
     return part
 
 
+def operator_of(wire: Wire, start: int, end: int) -> NodeProto:
+    """A node."""
+    small = _small_operator(wire, start, end) if end - start <= SMALL else None
+    return small or _operator(wire, start, end)
+
+
 def _operator(wire: Wire, start: int, end: int) -> NodeProto:
-    """A node of any fields."""
     inputs: list[str] = []
     outputs: list[str] = []
     attributes: list[Span] = []
@@ -238,7 +274,7 @@ def _function(wire: Wire, start: int, end: int) -> FunctionProto:
         elif number == 5:
             function.outputs.append(wire.text(begin, stop))
         elif number == 7:
-            function.nodes.append(_operator(wire, begin, stop))
+            function.nodes.append(operator_of(wire, begin, stop))
         elif number == 9:
             _opset(wire, begin, stop, function.opsets)
         elif number == 10:
