@@ -29,12 +29,13 @@ S = TypeVar("S", bound=Struct | None)
 
 
 class StoredValue(Struct, gc=False):
-    """The value of a stored array when it is called; None if the array is large."""
+    """A stored array whose value is read when it is needed."""
 
     wire: Wire
     stored: StoredTensor
 
     def __call__(self) -> SmallArray | None:
+        """The value; None if the array is large or in another file."""
         stored = self.stored
         numbers = numbers_of(self.wire, stored)
         return None if numbers is None else SmallArray(stored.shape, numbers, stored.dtype)
