@@ -18,6 +18,7 @@ from layerscope.formats.onnx.tensors import (
     StoredTensor,
     sparse_of,
     stored_of,
+    usual_tensor,
 )
 
 
@@ -75,7 +76,8 @@ class StoredNodes(Sequence[NodeProto]):
     def __getitem__(self, index: int | slice) -> NodeProto | list[NodeProto]:
         if isinstance(index, slice):
             return [self[n] for n in range(*index.indices(len(self)))]
-        return operator_of(self.wire, *self.ends[2 * index : 2 * index + 2])
+        first = 2 * range(len(self))[index]
+        return operator_of(self.wire, self.ends[first], self.ends[first + 1])
 
 
 class GraphProto(Struct):
@@ -162,7 +164,7 @@ def graph_of(wire: Wire, start: int, end: int, ends: list[int] | None = None) ->
             else:
                 ends += (begin, stop)
         elif number == 5:
-            part.stored.append(stored_of(wire, begin, stop))
+            part.stored.append(usual_tensor(wire, begin, stop) or stored_of(wire, begin, stop))
         elif number == 15:
             part.stored.append(sparse_of(wire, begin, stop))
         elif number == 11:

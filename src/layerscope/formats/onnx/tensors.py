@@ -51,7 +51,7 @@ def role_in(wire: Wire, spans: Sequence[Span]) -> str:
 HEAD = 512  # bytes in which the fields before the data of a tensor are expected
 
 
-def _usual_tensor(wire: Wire, start: int, end: int) -> StoredTensor | None:
+def usual_tensor(wire: Wire, start: int, end: int) -> StoredTensor | None:
     """A tensor of dims, dtype, name and raw data, as nearly all are, by a faster parser.
 
     None if it has other fields, or its data another size than its shape needs.
@@ -106,9 +106,6 @@ def _usual_tensor(wire: Wire, start: int, end: int) -> StoredTensor | None:
 
 def stored_of(wire: Wire, start: int, end: int) -> StoredTensor:
     """A tensor, without decoding its data; a branch for every field of the message."""
-    usual = _usual_tensor(wire, start, end)
-    if usual is not None:
-        return usual
     name, dtype, at = "", "", start
     dims: list[int] = []
     data: Span | None = None

@@ -62,8 +62,8 @@ def _conv_attributes(node: OnnxNode, bias: bool) -> at.Conv:
 def conv(node: OnnxNode) -> None:
     """Conv."""
     params, given = weights(node)
-    attrs = conv_attributes(node, node.has("B"))
-    node.emit("conv", (node.input("X"), *given), attrs, params=params)
+    attrs = conv_attributes(node, len(params) + len(given) > 1)
+    node.emit("conv", (node.input(), *given), attrs, params=params)
 
 
 def fused_conv(node: OnnxNode) -> None:
