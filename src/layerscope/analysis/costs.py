@@ -148,8 +148,9 @@ def _has_params(op: str) -> bool:
 
 
 # Caches for the whole process, as `ops.calls.CALLS`; threads may share them. A table that reaches
-# MOST_WORKS entries is cleared. WORKS is keyed by call and dtypes; COSTS, for nodes that share no
-# array, by call, times and dtypes.
+# MOST_WORKS entries is cleared. WORKS is keyed by call and dtypes; COSTS by call, times, dtypes, and
+# shapes, roles and dtypes of arrays that are given; its arrays may have other names. Neither has
+# steps inside an operator of a file.
 WORKS: dict[tuple[Call, tuple[str, ...]], _Work] = {}
 COSTS: dict[Any, Cost] = {}
 MOST_WORKS = 50_000
