@@ -94,14 +94,9 @@ def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
                 found[name] = cached
                 continue
             if reads_none(node.inputs):
-                params = cached.params if own is None else own
-                storages = {param.storage for param in params}
-                if node.ties or "" in storages:
-                    params = _with_storage(node, params)
-                    storages = {param.storage for param in params}
-                if len(storages) == len(params) and seen.isdisjoint(storages):  # under other names
-                    seen |= storages
-                    found[name] = _with_params(cached, params)
+                renamed = _renamed(cached, node, cached.params if own is None else own, seen)
+                if renamed is not None:
+                    found[name] = renamed
                     continue
         if fused:
             work = _work(node, call, shapes, inner)
@@ -116,8 +111,15 @@ def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
     return found
 
 
-def _with_params(cost: Cost, params: tuple[Param, ...]) -> Cost:
-    """A cost with the same arrays under other storage names."""
+def _renamed(cost: Cost, node: Node, params: tuple[Param, ...], seen: set[str]) -> Cost | None:
+    """A cost with arrays of other storage names; None if they share storage, in `seen` or not."""
+    storages = {param.storage for param in params}
+    if node.ties or "" in storages:
+        params = _with_storage(node, params)
+        storages = {param.storage for param in params}
+    if len(storages) < len(params) or not seen.isdisjoint(storages):
+        return None
+    seen |= storages
     return Cost(
         cost.ops, params, params, cost.param_count, cost.buffer_count, cost.stored_bytes,
         cost.read_bytes, cost.write_bytes, cost.gemm, cost.status, cost.note, cost.real_ops,
@@ -148,9 +150,9 @@ def _has_params(op: str) -> bool:
 
 
 # Caches for the whole process, as `ops.calls.CALLS`; threads may share them. A table that reaches
-# MOST_WORKS entries is cleared. WORKS is keyed by call and dtypes; COSTS by call, times, dtypes, and
-# shapes, roles and dtypes of arrays that are given; its arrays may have other names. Neither has
-# steps inside an operator of a file.
+# MOST_WORKS entries is cleared. WORKS is keyed by call and dtypes; COSTS by call, times and dtypes,
+# and by shapes, roles and dtypes of arrays that are given; its arrays may have other names.
+# Neither has steps inside an operator of a file.
 WORKS: dict[tuple[Call, tuple[str, ...]], _Work] = {}
 COSTS: dict[Any, Cost] = {}
 MOST_WORKS = 50_000

@@ -69,24 +69,19 @@ class OnnxNode(NodeView):
         inferred = reader.inferred.get(key)
         if inferred is None:
             inferred = reader.inferred[key] = self._infer(op, attributes, given)
-        if part:
-            scope = self.inner_scope
-            label = reader.node_name(f"{self.label}/{part}")
-        else:
-            scope, label = self.scope, self.label
+        scope, label = self.scope, self.label
         wanted: Sequence[str] = self.outputs
         if outputs is not None or part:
             wanted = outputs or ()
+            if part:
+                scope, label = self.inner_scope, reader.node_name(f"{label}/{part}")
         outer_names, values = self.context.outer_names, self.context.values
         results: list[TensorInfo] = []
         own_names: list[str] = []
         for n, (shape, dtype) in enumerate(inferred):
             name = wanted[n] if n < len(wanted) else ""
             own = name or (label if part and len(inferred) == 1 else f"{label}:{n}")
-            if outer_names:
-                own = outer_names.get(own, own)
-            if own in reader.tensors or own in reader.params:
-                own = reader.tensor_name(own, self.scope)
+            own = reader.tensor_name(outer_names.get(own, own) if outer_names else own, self.scope)
             tensor = TensorInfo(own, shape, dtype)
             results.append(tensor)
             own_names.append(own)
@@ -101,14 +96,13 @@ class OnnxNode(NodeView):
             label, op, tuple(names), tuple(own_names), attributes, tuple(params), scope, "", None,
             source, 1, note, estimate, bool(part) and outputs is None,
         )  # positional: keywords take twice as long  # fmt: skip
-        if reader.declared:
+        if reader.declared or self.from_declared:
             read = [tensor.name for tensor in self.inputs if tensor is not None]
             reader.append(emitted, inferred, read)
+            if self.from_declared:
+                reader.declared.update(dict.fromkeys(own_names, self.from_declared))
         else:
             reader.append(emitted, inferred)
-        if self.from_declared:
-            for tensor in results:
-                reader.declared[tensor.name] = self.from_declared
         return results
 
     def compare(self, name: str, value: ValueInfo, shape: Shape) -> None:
