@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from layerscope import sweep
 from layerscope.errors import LayerscopeError, UsageError
 from layerscope.sweeping.isolation import WorkerLimits
 from layerscope.sweeping.results import results
@@ -34,6 +35,21 @@ def test_a_condition_an_order_and_columns(file: str) -> None:
     assert found.column("name") == ["resnet18", "alexnet", "lenet5"]
     assert results(file, where="status = 'error'").column("name") == ["nosuch"]
     assert results(file, sort="-params", top=1).column("name") == ["vgg11"]
+
+
+@pytest.mark.parametrize("top", [0, -1])
+def test_the_number_of_rows_is_at_least_one(file: str, top: int) -> None:
+    with pytest.raises(UsageError, match=f"--top {top}, expected at least 1"):
+        results(file, top=top)
+
+
+def test_a_narrow_terminal_keeps_the_time(tmp_path: Path) -> None:
+    path = tmp_path / "r.sqlite"
+    timed = [SweepOptions(batch=batch, on="a100") for batch in (1, 2)]
+    sweep("lenet5", "alexnet", output=path, options=timed)
+    table = results(path).to_text(width=60)
+    assert "time" in table.splitlines()[0].split()
+    assert max(map(len, table.splitlines())) <= 60
 
 
 def test_unknown_figures_come_last_and_are_shown_as_unknown(file: str) -> None:

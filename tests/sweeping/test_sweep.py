@@ -12,11 +12,12 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
-from layerscope import analyze
+from layerscope import analyze, sweep
 from layerscope.errors import UsageError
 from layerscope.sweeping.isolation import PROCESSES, WorkerLimits
 from layerscope.sweeping.run import SweepRequest, SweepSummary, sweep_into
@@ -130,6 +131,28 @@ def test_a_changed_file_is_another_network(tmp_path: Path) -> None:
     sweep_into(str(path), request(str(file)))
     file.write_text(text.replace("input_dim: 8", "input_dim: 9"))
     assert sweep_into(str(path), request(str(file))).done == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch": 0}, "batch 0, expected at least 1"),
+        ({"tokens": -1}, "tokens -1, expected at least 1"),
+        ({"dtype": "fp33"}, "unknown dtype 'fp33'"),
+        ({"like": "fvcor"}, "unknown convention 'fvcor'"),
+        ({"on": "nosuch"}, "unknown machine 'nosuch'"),
+        ({"input": ("3x",)}, "--input 3x"),
+        ({"on": "a100-pcie", "measure": True}, "--measure cannot be combined with --on"),
+    ],
+)
+def test_options_that_fit_no_network_are_errors_before_the_sweep(
+    tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    path = tmp_path / "r.sqlite"
+    with pytest.raises(UsageError) as error:
+        sweep("lenet5", output=path, options=SweepOptions(**options))
+    assert message in str(error.value)
+    assert not path.exists()
 
 
 def test_a_network_that_fails_is_a_row(tmp_path: Path) -> None:

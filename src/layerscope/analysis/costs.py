@@ -74,48 +74,52 @@ def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
             continue
         inputs, outputs = ends[name]
         shares = name in sharing
-        if not node.note and not node.estimate and (not shares or node.params is None):
-            if len(inputs) == len(outputs) == 1:
-                key: Any = (call, node.times, inputs[0].dtype, outputs[0].dtype)
-            else:
-                key = (call, node.times, *[tensor.dtype for tensor in (*inputs, *outputs)])
+        own = node.params if shares else None
+        fused = bool(inner) and (node.inner or not inner.isdisjoint(node.inputs))
+        if len(inputs) == len(outputs) == 1:
+            dtypes: tuple[str, ...] = (inputs[0].dtype, outputs[0].dtype)
+        else:
+            dtypes = tuple([tensor.dtype for tensor in (*inputs, *outputs)])
+        if not node.note and not node.estimate and not fused:
+            kinds = () if own is None else [(each.shape, each.role, each.dtype) for each in own]
+            key: Any = (call, node.times, dtypes, own is None, *kinds)
             cached = COSTS.get(key)
             if cached is None:
                 if len(COSTS) >= MOST_WORKS:
                     COSTS.clear()
-                params = params_of(node.op, call, outputs[0].dtype)
-                work = _cached_work(node, call, shapes, key[2:])
+                params = params_of(node.op, call, outputs[0].dtype) if own is None else own
+                work = _cached_work(node, call, shapes, dtypes)
                 cached = COSTS[key] = _cost(node, work, shapes, _own_arrays(params))
             if not shares:  # most nodes
                 found[name] = cached
                 continue
-            if not inner and reads_none(node.inputs):
-                params = _stored(node, cached.params, stored)
-                storages = {param.storage for param in params}
-                if len(storages) == len(params) and seen.isdisjoint(storages):  # under other names
-                    seen |= storages
-                    found[name] = _with_params(cached, params)
+            if reads_none(node.inputs):
+                renamed = _renamed(cached, node, cached.params if own is None else own, seen)
+                if renamed is not None:
+                    found[name] = renamed
                     continue
-        dtypes = tuple([tensor.dtype for tensor in (*inputs, *outputs)])
-        if not shares:
-            params = params_of(node.op, call, outputs[0].dtype)
-            work = _cached_work(node, call, shapes, dtypes)
-            found[name] = _cost(node, work, shapes, _own_arrays(params))
-            continue
-        params = node.params or ()
-        if node.params is None:
-            params = params_of(node.op, call, outputs[0].dtype)
-        params = _stored(node, params, stored)
-        if inner and (node.inner or not inner.isdisjoint(node.inputs)):
+        if fused:
             work = _work(node, call, shapes, inner)
         else:
             work = _cached_work(node, call, shapes, dtypes)
-        found[name] = _cost(node, work, shapes, _shared_arrays(node, params, seen, stored))
+        params = params_of(node.op, call, outputs[0].dtype) if own is None else own
+        if shares:
+            arrays = _shared_arrays(node, _stored(node, params, stored), seen, stored)
+        else:
+            arrays = _own_arrays(params)
+        found[name] = _cost(node, work, shapes, arrays)
     return found
 
 
-def _with_params(cost: Cost, params: tuple[Param, ...]) -> Cost:
-    """A cost with the same arrays under other storage names."""
+def _renamed(cost: Cost, node: Node, params: tuple[Param, ...], seen: set[str]) -> Cost | None:
+    """A cost with arrays of other storage names; None if they share storage, in `seen` or not."""
+    storages = {param.storage for param in params}
+    if node.ties or "" in storages:
+        params = _with_storage(node, params)
+        storages = {param.storage for param in params}
+    if len(storages) < len(params) or not seen.isdisjoint(storages):
+        return None
+    seen |= storages
     return Cost(
         cost.ops, params, params, cost.param_count, cost.buffer_count, cost.stored_bytes,
         cost.read_bytes, cost.write_bytes, cost.gemm, cost.status, cost.note, cost.real_ops,
@@ -127,21 +131,28 @@ def _sharing(graph: Graph) -> set[str]:
     reads_none = frozenset([param.name for param in graph.params]).isdisjoint
     found: set[str] = set()
     storages = {param.storage or param.name for param in graph.params}
+    bare = {op for op in {node.op for node in graph.nodes} if not _has_params(op)}
     for node in graph.nodes:
         params = node.params
-        given = params is not None and (params or node.op not in SPECS or SPECS[node.op].has_params)
+        given = params is not None and (params or node.op not in bare)
         if given or node.ties or not reads_none(node.inputs):
             found.add(node.name)
             storages.update((node.ties or {}).values())
             storages.update([param.storage for param in node.params or ()])
     # `features.0.weight` may be an array of node `features.0`: rules name arrays without a dot.
-    found.update([storage.rpartition(".")[0] for storage in storages])
+    found.update([storage.rpartition(".")[0] for storage in storages if "." in storage])
     return found
 
 
+def _has_params(op: str) -> bool:
+    """Whether nodes of an op can have params, as far as is known."""
+    return op not in SPECS or SPECS[op].has_params
+
+
 # Caches for the whole process, as `ops.calls.CALLS`; threads may share them. A table that reaches
-# MOST_WORKS entries is cleared. WORKS is keyed by call and dtypes; COSTS, for nodes that share no
-# array, by call, times and dtypes.
+# MOST_WORKS entries is cleared. WORKS is keyed by call and dtypes; COSTS by call, times and dtypes,
+# and by shapes, roles and dtypes of arrays that are given; its arrays may have other names.
+# Neither has steps inside an operator of a file.
 WORKS: dict[tuple[Call, tuple[str, ...]], _Work] = {}
 COSTS: dict[Any, Cost] = {}
 MOST_WORKS = 50_000
@@ -290,14 +301,22 @@ def _note(node: Node, estimate: str, shared: str) -> str:
 
 def _stored(node: Node, own: tuple[Param, ...], stored: dict[str, Param]) -> tuple[Param, ...]:
     """Arrays of a node and arrays among its inputs, each with the name of its storage."""
-    if not node.inputs and not node.ties and all(p.storage for p in own):
-        return own
-    ties = node.ties or {}
-    named = [
-        p if p.storage and not ties else replace(p, storage=storage_of(node, p, ties)) for p in own
-    ]
     given = [replace(p, storage=p.storage or p.name) for n in node.inputs if (p := stored.get(n))]
-    return (*named, *given)
+    named = _with_storage(node, own)
+    return (*named, *given) if given else named
+
+
+def _with_storage(node: Node, own: tuple[Param, ...]) -> tuple[Param, ...]:
+    """Arrays of a node, each with the name of its storage."""
+    ties = node.ties or {}
+    if not ties and "" not in [p.storage for p in own]:
+        return own
+    return tuple(
+        [
+            p if p.storage and not ties else replace(p, storage=storage_of(node, p, ties))
+            for p in own
+        ]
+    )
 
 
 def storage_of(node: Node, param: Param, ties: Mapping[str, str] | None = None) -> str:

@@ -114,6 +114,9 @@ def chosen_form(
     return found
 
 
+TITLES = {"BudgetResults": "Budgets:", "SweepResults": "Sweep:"}  # of HTML, by class
+
+
 def deliver_result(
     result: TableResult, form: str, output: str | None, view: Mapping[str, Any], **json: Any
 ) -> None:
@@ -122,7 +125,7 @@ def deliver_result(
         deliver(result.to_json(**json), output, form)
         return
     name = type(result).__name__
-    title = f"{'Budgets:' if name == 'BudgetResults' else name} {result.headline}"
+    title = f"{TITLES.get(name, name)} {result.headline}"
     deliver_blocks(result.blocks(form, **view), form, output, title)
 
 

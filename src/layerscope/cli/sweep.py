@@ -148,8 +148,6 @@ def command(
     """
     from layerscope.sweeping.functions import sweep
 
-    if options["measure"] and options["on"] is not None:
-        raise UsageError("--measure cannot be combined with --on")
     if jobs is not None and jobs < 1:
         raise UsageError(f"-j {jobs}: expected at least 1")
     found = sweep(
@@ -166,12 +164,9 @@ def command(
 
 def _option_sets(options: SweepArguments) -> tuple[SweepOptions, ...]:
     """One set of options per batch size."""
-    from layerscope.conventions import convention
-    from layerscope.report.quantities import named_sizes, whole
+    from layerscope.report.quantities import whole
     from layerscope.sweeping.tasks import SweepOptions
 
-    convention(options["like"])  # a misspelt name is an error before the sweep starts
-    named_sizes(options["inputs"], "--input")
     texts = options["batch"].split(",") if options["batch"] is not None else []
     batches: list[int | None] = [whole(text.strip(), "--batch") for text in texts] or [None]
     return tuple(

@@ -122,9 +122,12 @@ class Wire:
             if self.left < 0:
                 raise self.error(begin, TOO_MANY)
             if wire in (VARINT, LEN):
-                if at < end and data[at] < 128:  # one byte, as most are
-                    value = data[at]
+                value = data[at] if at < end else 128
+                if value < 128:  # one byte, as most are
                     at += 1
+                elif at + 1 < end and data[at + 1] < 128:
+                    value += (data[at + 1] << 7) - 128
+                    at += 2
                 else:
                     value, at = self.varint(at, end)
                 if wire == VARINT:

@@ -16,7 +16,7 @@ from layerscope.report.sweep_results import COLUMNS, SweepResults, Value
 
 SCHEMA = 1
 UNKNOWN = "?"
-KEPT = ("name", "params", "macs", "error")  # columns that a narrow terminal drops last
+KEPT = ("name", "params", "macs", "time", "error")  # columns that a narrow terminal drops last
 
 
 def headline(results: SweepResults) -> str:

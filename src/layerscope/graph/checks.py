@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from layerscope.errors import GraphError
@@ -28,32 +29,48 @@ def check(graph: Graph) -> None:
                 )
     if not graph.inputs and not graph.own_layout:  # a file may have only constants
         raise GraphError(f"{graph.name}: a graph needs at least one input")
-    names: set[str] = set()
+    given = frozenset(produced)
     scope: tuple[str, ...] = ()
     scopes: set[tuple[str, ...]] = set()
-    add_name, add_tensor, have_all = names.add, produced.add, produced.issuperset
+    add, have_all, count, sound = produced.update, produced.issuperset, len(produced), True
     for node in graph.nodes:
-        name, outputs = node.name, node.outputs
+        outputs = node.outputs
         if node.scope is not scope:
             scope = node.scope
             scopes.add(scope)
-        if name in names:
-            raise GraphError(f"{graph.name}: two nodes are named {name!r}")
-        add_name(name)
-        if not have_all(node.inputs):
-            lost = next(tensor for tensor in node.inputs if tensor not in produced)
-            raise GraphError(_unproduced(graph, name, lost))
-        if not outputs:
-            raise GraphError(f"{graph.name}: {name} has no output")
-        for tensor in outputs:
-            if tensor in produced:
-                raise GraphError(f"{graph.name}: {name}: tensor {tensor!r} is produced twice")
-            add_tensor(tensor)
+        if not outputs or not have_all(node.inputs):
+            sound = False
+            break
+        add(outputs)
+        count += len(outputs)
+    if not sound or len(produced) < count or len({n.name for n in graph.nodes}) < len(graph.nodes):
+        raise GraphError(_unsound(graph, given))
     for tensor in graph.outputs:
         if tensor not in produced:
             raise GraphError(f"{graph.name}: output {tensor!r} is produced by no node")
     if scopes and graph.autograd is None:  # live models are trusted
         _check_scopes(graph, scopes)
+
+
+def _unsound(graph: Graph, given: Collection[str]) -> str:
+    """What is wrong with the first node that is; `given` are inputs and params."""
+    names: set[str] = set()
+    produced = set(given)
+    for node in graph.nodes:
+        name = node.name
+        if name in names:
+            return f"{graph.name}: two nodes are named {name!r}"
+        names.add(name)
+        lost = next((tensor for tensor in node.inputs if tensor not in produced), None)
+        if lost is not None:
+            return _unproduced(graph, name, lost)
+        if not node.outputs:
+            return f"{graph.name}: {name} has no output"
+        for tensor in node.outputs:
+            if tensor in produced:
+                return f"{graph.name}: {name}: tensor {tensor!r} is produced twice"
+            produced.add(tensor)
+    raise AssertionError(f"{graph.name}: every node is sound")
 
 
 def _check_scopes(graph: Graph, scopes: set[tuple[str, ...]]) -> None:

@@ -60,8 +60,8 @@ def networks_page(
     from layerscope.export.page_file import built_page, data_text, filled
 
     built_page()  # raises before a row is read
-    none: ResultsView = {**view, "top": 0}
-    shown = results(path, **none).columns
+    first: ResultsView = {**view, "top": 1}
+    shown = results(path, **first).columns
     whole: ResultsView = {**view, "columns": (*shown, *IDENTITY)}
     found = results(path, **whole)
     cut = SweepResults(

@@ -42,6 +42,8 @@ def results(
     for name in (*chosen, order):
         if name not in COLUMNS:
             raise UnknownName("column", name, COLUMNS, f"; choose from {', '.join(COLUMNS)}")
+    if top is not None and top < 1:
+        raise UsageError(f"--top {top}, expected at least 1")
     connection = _opened(file)
     try:
         (total,) = connection.execute("SELECT count(*) FROM results").fetchone()

@@ -38,7 +38,8 @@ class SweepSummary(Struct, frozen=True):
 
     def __str__(self) -> str:
         rate = 60 * self.done / self.seconds if self.seconds else 0.0
-        parts = [f"{self.done:,} networks in {self.seconds:.1f} s ({rate:,.0f} per minute)"]
+        networks = "network" if self.done == 1 else "networks"
+        parts = [f"{self.done:,} {networks} in {self.seconds:.1f} s ({rate:,.0f} per minute)"]
         if self.skipped:
             parts.append(f"{self.skipped:,} were there already")
         parts.append(f"{self.failures:,} failed")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Container, Sequence
 
 from layerscope.codecs.protobuf import VARINT, Wire, mapped
 from layerscope.errors import FormatError, ShapeError, UsageError
 from layerscope.formats import ReadOptions
 from layerscope.formats.onnx.dtypes import FLOATS
 from layerscope.formats.onnx.input_shapes import COUNTED, GUESSES, Binding, check_kinds
-from layerscope.formats.onnx.node_view import GraphContext
+from layerscope.formats.onnx.node_view import GraphContext, Unsorted
 from layerscope.formats.onnx.reader import Assumed, Reader
 from layerscope.formats.onnx.scopes import without_trivial_scopes
 from layerscope.formats.onnx.skim import ModelProto, NodeProto, ValueInfo, model_of
@@ -60,13 +61,26 @@ def read(path: str, options: ReadOptions) -> Graph:
 def _import_with_guesses(wire: Wire, model: ModelProto, options: ReadOptions) -> Graph:
     """The graph with the first guess of open input sizes that all its shapes agree with."""
     first: ShapeError | None = None
+    left = wire.left
     for guess in range(len(GUESSES)):
+        wire.left = left
         try:
-            return _import_graph(wire, model, options, guess)
+            return _import_sorted(wire, model, options, guess)
         except Assumed as error:
             first = first or ShapeError(str(error))
     assert first is not None
     raise first
+
+
+def _import_sorted(wire: Wire, model: ModelProto, options: ReadOptions, guess: int) -> Graph:
+    """The graph in the order of the file, which ONNX requires to be topological, else sorted."""
+    try:
+        return _import_graph(wire, model, options, guess)
+    except Unsorted:
+        part = model.graph
+        given = {stored.name for stored in part.stored} | {each.name for each in part.inputs}
+        part.nodes = _sorted([*part.nodes], given, wire.name)
+        return _import_graph(wire, model, options, guess)
 
 
 def _import_graph(wire: Wire, model: ModelProto, options: ReadOptions, guess: int) -> Graph:
@@ -99,7 +113,7 @@ def _import_graph(wire: Wire, model: ModelProto, options: ReadOptions, guess: in
     values = dict(part.values)
     values.update({value.name: value for value in part.outputs})
     context = GraphContext(env, model.opsets, values=values)
-    reader.walk(topological(part.nodes, env, wire.name), context)
+    reader.walk(part.nodes, context)
     outputs: list[str] = []
     for value in part.outputs:
         info = env.get(value.name)
@@ -153,18 +167,8 @@ def _float_dtype(tensors: list[Tensor], reader: Reader) -> str:
     return max(dtypes, key=dtypes.count) if dtypes else "fp32"
 
 
-def topological(nodes: list[NodeProto], env: Env, file: str) -> list[NodeProto]:
-    """Nodes in topological order, which ONNX requires and nearly all files have."""
-    computed = set(env)
-    computed.add("")  # an optional input that is not given
-    for node in nodes:
-        if not computed.issuperset(node.inputs):
-            return _sorted(nodes, env, file)
-        computed.update(node.outputs)
-    return nodes
-
-
-def _sorted(nodes: list[NodeProto], env: Env, file: str) -> list[NodeProto]:
+def _sorted(nodes: Sequence[NodeProto], given: Container[str], file: str) -> list[NodeProto]:
+    """Nodes in topological order; `given` are initializers and inputs."""
     producers: dict[str, int] = {}
     for n, node in enumerate(nodes):
         for name in node.outputs:
@@ -173,7 +177,7 @@ def _sorted(nodes: list[NodeProto], env: Env, file: str) -> list[NodeProto]:
     waits: list[int] = []
     readers: dict[int, list[int]] = {}
     for n, node in enumerate(nodes):
-        inputs = [name for name in node.inputs if name not in env]
+        inputs = [name for name in node.inputs if name not in given]
         sources = {producers[name] for name in inputs if name in producers}
         waits.append(len(sources))
         for source in sources:

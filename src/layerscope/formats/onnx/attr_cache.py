@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -42,9 +42,9 @@ class ParsedAttrs:
 
     def cached(self, key: Hashable, compute: Callable[[], T]) -> T:
         """A result that depends only on these attributes and the key, computed once."""
-        if key not in self._cache:
-            self._cache[key] = compute()
-        found: T = self._cache[key]
+        found: T | None = self._cache.get(key)
+        if found is None:
+            found = self._cache[key] = compute()
         return found
 
 
@@ -53,13 +53,20 @@ class AttrCache:
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
-        self._by_bytes: dict[bytes, ParsedAttrs] = {}
+        self._by_bytes: dict[tuple[int, int, bytes], ParsedAttrs] = {}
 
-    def parse(self, spans: list[Span], function_attrs: Mapping[str, AttributeProto]) -> ParsedAttrs:
+    def parse(
+        self, spans: Sequence[Span], function_attrs: Mapping[str, AttributeProto]
+    ) -> ParsedAttrs:
         """The attributes in these spans; references are looked up in the function's attributes."""
         data = self.wire.data
-        size = sum([end - start for start, end in spans])
-        key = b"".join([data[start:end] for start, end in spans]) if size <= SHORT else None
+        key = None
+        if not spans:
+            key = (0, 0, b"")
+        elif 0 < spans[-1][1] - spans[0][0] <= SHORT:
+            # with the tags and lengths of all but the first, whose length is in the key
+            begin, end = spans[0]
+            key = (len(spans), end - begin, data[begin : spans[-1][1]])
         if key is not None and key in self._by_bytes:
             return self._by_bytes[key]
         found: dict[str, AttributeProto] = {}

@@ -18,7 +18,7 @@ from layerscope.formats.onnx.reasons import Trace, summary
 from layerscope.formats.onnx.roles import ExporterInfo, decide, with_roles
 from layerscope.formats.onnx.scopes import SCOPES, exported_scope, named_scope
 from layerscope.formats.onnx.skim import NodeProto
-from layerscope.formats.onnx.tensor_info import Initializer, NeedsValue, TensorInfo
+from layerscope.formats.onnx.tensor_info import ROLES, Initializer, NeedsValue, TensorInfo
 from layerscope.formats.onnx.tensors import StoredTensor, numbers_of, pairs
 from layerscope.graph.types import Graph, Node, Param, Role, Shape, Source, Tensor, elements
 
@@ -26,6 +26,19 @@ MOST_NUMBERS = 4_000_000  # computed by constant folding in all, some seconds; s
 MOST_NODES = 500_000  # with functions inlined: they could double without end
 MOST_REPEATED = 50_000  # nodes of loop bodies that are walked more than once, until shapes agree
 S = TypeVar("S", bound=Struct | None)
+
+
+class StoredValue(Struct, gc=False):
+    """A stored array whose value is read when it is needed."""
+
+    wire: Wire
+    stored: StoredTensor
+
+    def __call__(self) -> SmallArray | None:
+        """The value; None if the array is large or in another file."""
+        stored = self.stored
+        numbers = numbers_of(self.wire, stored)
+        return None if numbers is None else SmallArray(stored.shape, numbers, stored.dtype)
 
 
 class ImportState:
@@ -51,6 +64,9 @@ class ImportState:
         self._interned: dict[Hashable, Hashable] = {}
         self._by_id: dict[int, object] = {}  # the same, which is quicker to look up
         self._sources: dict[str, Source] = {}
+        # Output shapes and dtypes by op, id of interned attributes, shapes and dtypes of inputs:
+        # the same calls as in `ops.calls`, without hashing attributes for every node.
+        self.inferred: dict[tuple[Hashable, ...], list[tuple[Shape, str]]] = {}
         self.attr_cache = AttrCache(wire)
         self.node_budget = MOST_NODES
         self.value_budget = MOST_NUMBERS  # numbers that folding may still compute
@@ -109,16 +125,11 @@ class ImportState:
         self, name: str, stored: StoredTensor, scope: tuple[str, ...], role: str = ""
     ) -> TensorInfo:
         """Add an initializer, or the tensor of a Constant node."""
-        found = self.tensor_name(name, scope)
-        entry = Initializer(found, stored.shape, stored.dtype, stored, role or stored.role)
+        found, shape, dtype = self.tensor_name(name, scope), stored.shape, stored.dtype
+        entry = Initializer(found, shape, dtype, stored, ROLES.get(role or stored.role))
         self.initializers.append(entry)
-        self.tensors[entry.name] = (entry.shape, entry.dtype)
-
-        def value() -> SmallArray | None:
-            numbers = numbers_of(self.wire, stored)
-            return None if numbers is None else SmallArray(stored.shape, numbers, stored.dtype)
-
-        return TensorInfo(entry.name, stored.shape, stored.dtype, value, entry)
+        self.tensors[found] = (shape, dtype)
+        return TensorInfo(found, shape, dtype, StoredValue(self.wire, stored), entry)
 
     def store_literal(self, name: str, array: SmallArray, scope: tuple[str, ...]) -> TensorInfo:
         """Add a Constant node's value that is written as numbers in its attributes."""
@@ -173,19 +184,21 @@ class ImportState:
     def append(
         self,
         node: Node,
-        shapes: Sequence[Shape | None],
-        dtypes: Sequence[str],
+        outputs: Sequence[tuple[Shape | None, str]],
         read: Iterable[str] = (),
     ) -> None:
-        """Add a node; `read` are tensors that its shapes depend on beside its inputs."""
+        """Add a node with the shapes and dtypes of its outputs.
+
+        `read` are tensors that its shapes depend on beside its inputs.
+        """
         self.node_budget -= 1
         if self.node_budget < 0:
             raise FormatError(f"{self.file}: more than {MOST_NODES:,} nodes, functions inlined")
         if self.declared:
             node = self._estimated(node, (*node.inputs, *read))
         self.nodes.append(node)
-        for name, shape, dtype in zip(node.outputs, shapes, dtypes, strict=True):
-            self.tensors[name] = (shape, dtype)
+        for n, name in enumerate(node.outputs):
+            self.tensors[name] = outputs[n]
 
     def _estimated(self, node: Node, read: Sequence[str]) -> Node:
         """The node, marked as an estimate if its shapes depend on a declared one."""
@@ -222,7 +235,9 @@ class ImportState:
                 "other names of stored arrays, equal when they were exported, which count once: "
                 + _listed(renamed)
             )
-        nodes = [self._with_derived(node) for node in with_roles(self.nodes, self.initializers)]
+        nodes = with_roles(self.nodes, self.initializers)
+        if self.derived_read:
+            nodes = [self._with_derived(node) for node in nodes]
         stored = {entry.name: entry.param for entry in self.initializers}
         if self.contradicted:
             self.notes.append(f"declared shapes that do not hold: {_listed(self.contradicted)}")

@@ -52,34 +52,39 @@ class OnnxNode(NodeView):
         role of stored arrays among the inputs.
         """
         reader = self.reader
-        attributes = reader.intern(attributes)
+        if attributes is not None:
+            attributes = reader.intern(attributes)
         names: list[str] = []
-        shapes: list[Shape] = []
-        dtypes: list[str] = []
+        given: list[tuple[Shape, str]] = []
         for tensor in inputs:
-            stored = tensor.initializer is not None
-            names.append(reader.input_name(tensor, roles) if stored else tensor.name)
-            if tensor.shape is None:
+            shape = tensor.shape
+            if tensor.initializer is None:
+                names.append(tensor.name)
+            else:
+                names.append(reader.input_name(tensor, roles))
+            if shape is None:
                 raise NeedsValue(reader.trace.shape(tensor.name))
-            shapes.append(tensor.shape)
-            dtypes.append(tensor.dtype)
-        out_shapes, out_dtypes = self._infer(op, attributes, tuple(shapes), dtypes)
-        if part:
-            scope = self.inner_scope
-            label = reader.node_name(f"{self.label}/{part}")
-        else:
-            scope, label = self.scope, self.label
+            given.append((shape, tensor.dtype))
+        key = (op, id(attributes), *given)
+        inferred = reader.inferred.get(key)
+        if inferred is None:
+            inferred = reader.inferred[key] = self._infer(op, attributes, given)
+        scope, label = self.scope, self.label
         wanted: Sequence[str] = self.outputs
         if outputs is not None or part:
             wanted = outputs or ()
+            if part:
+                scope, label = self.inner_scope, reader.node_name(f"{label}/{part}")
         outer_names, values = self.context.outer_names, self.context.values
         results: list[TensorInfo] = []
-        for n, shape in enumerate(out_shapes):
+        own_names: list[str] = []
+        for n, (shape, dtype) in enumerate(inferred):
             name = wanted[n] if n < len(wanted) else ""
-            own = name or (label if part and len(out_shapes) == 1 else f"{label}:{n}")
-            found = reader.tensor_name(outer_names.get(own, own), self.scope)
-            tensor = TensorInfo(found, shape, out_dtypes[n])
+            own = name or (label if part and len(inferred) == 1 else f"{label}:{n}")
+            own = reader.tensor_name(outer_names.get(own, own) if outer_names else own, self.scope)
+            tensor = TensorInfo(own, shape, dtype)
             results.append(tensor)
+            own_names.append(own)
             if name:
                 self.env[name] = tensor
                 value = values.get(name)
@@ -88,26 +93,16 @@ class OnnxNode(NodeView):
         original = self.proto.name
         source = reader.source(self.op, "" if original == label else original)
         emitted = Node(
-            name=label,
-            op=op,
-            inputs=tuple(names),
-            outputs=tuple([tensor.name for tensor in results]),
-            attributes=attributes,
-            params=tuple(params),
-            scope=scope,
-            source=source,
-            note=note,
-            estimate=estimate,
-            inner=bool(part) and outputs is None,
-        )
-        if reader.declared:
+            label, op, tuple(names), tuple(own_names), attributes, tuple(params), scope, "", None,
+            source, 1, note, estimate, bool(part) and outputs is None,
+        )  # positional: keywords take twice as long  # fmt: skip
+        if reader.declared or self.from_declared:
             read = [tensor.name for tensor in self.inputs if tensor is not None]
-            reader.append(emitted, out_shapes, out_dtypes, read)
+            reader.append(emitted, inferred, read)
+            if self.from_declared:
+                reader.declared.update(dict.fromkeys(own_names, self.from_declared))
         else:
-            reader.append(emitted, out_shapes, out_dtypes)
-        if self.from_declared:
-            for tensor in results:
-                reader.declared[tensor.name] = self.from_declared
+            reader.append(emitted, inferred)
         return results
 
     def compare(self, name: str, value: ValueInfo, shape: Shape) -> None:
@@ -122,18 +117,19 @@ class OnnxNode(NodeView):
             self.reader.contradict(name, said, shape)
 
     def _infer(
-        self, op: str, attributes: Struct | None, shapes: tuple[Shape, ...], dtypes: list[str]
-    ) -> tuple[tuple[Shape, ...], list[str]]:
+        self, op: str, attributes: Struct | None, given: Sequence[tuple[Shape, str]]
+    ) -> list[tuple[Shape, str]]:
         """Output shapes and dtypes by the op's rule.
 
         Calls are cached in `ops.calls`, where the analysis of the graph finds them afterwards.
         """
-        out_shapes = infer_call(op, attributes, shapes).outputs
+        out_shapes = infer_call(op, attributes, tuple([shape for shape, _ in given])).outputs
         rules, floating = SPECS[op].out_dtypes, self.reader.dtype
-        out_dtypes = [
-            out_dtype(rules, n, attributes, dtypes, floating) for n in range(len(out_shapes))
+        dtypes = [dtype for _, dtype in given]
+        return [
+            (shape, out_dtype(rules, n, attributes, dtypes, floating))
+            for n, shape in enumerate(out_shapes)
         ]
-        return out_shapes, out_dtypes
 
     def emit_shaped(
         self,

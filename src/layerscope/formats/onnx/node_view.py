@@ -43,6 +43,10 @@ class EstimateOptions(TypedDict, total=False):
     note: str
 
 
+class Unsorted(FormatError):
+    """A node reads a tensor that no node before it computes."""
+
+
 class InputNames:
     """Names of an operator's inputs in the order of its schema, with their indices.
 
@@ -99,12 +103,12 @@ class NodeView:
                 inputs.append(None)
                 continue
             tensor = env.get(name)
+            inputs.append(tensor)
             if tensor is None:
-                raise FormatError(
+                raise Unsorted(
                     f"{reader.file}: {proto.name or proto.op} reads {name!r}, which no node before "
                     "it computes: the nodes are not sorted, form a cycle, or some are missing"
                 )
-            inputs.append(tensor)
             if tensor.shape is None:
                 self.unknown_shape = True
             if tensor.initializer is None and tensor.lazy_value is None:
@@ -135,11 +139,11 @@ class NodeView:
     def label(self) -> str:
         """Its unique name in the imported graph."""
         if not self._label:
-            prefix = "/".join(self.scope) + "/" if self.scope and self.context.depth else ""
-            name = self.own_name
-            self._label = self.reader.node_name(
-                name if name.startswith(prefix) else f"{prefix}{name}"
-            )
+            name = self.proto.name.strip("/") or self.own_name
+            if self.scope and self.context.depth:
+                prefix = "/".join(self.scope) + "/"
+                name = name if name.startswith(prefix) else f"{prefix}{name}"
+            self._label = self.reader.node_name(name)
         return self._label
 
     @property

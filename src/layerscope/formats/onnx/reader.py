@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from layerscope.codecs.protobuf import Wire
 from layerscope.errors import FormatError, ShapeError
-from layerscope.formats.onnx.folding.fold import constant, fold
+from layerscope.formats.onnx.folding.fold import SHAPE_OPERATORS, constant, fold
 from layerscope.formats.onnx.import_state import ImportState
 from layerscope.formats.onnx.node import Converter, OnnxNode
 from layerscope.formats.onnx.node_view import MOST_DEPTH, GraphContext
@@ -51,7 +51,8 @@ class Reader(ImportState):
 
     def __init__(self, wire: Wire, model: ModelProto, converter_of: ConverterLookup) -> None:
         super().__init__(wire)
-        self.model, self.converter_of = model, converter_of
+        self.model, self._converter_of = model, converter_of
+        self._converters: dict[tuple[str, str], Converter | None] = {}
         self.exporter = exporter_of(wire, model)
         self.inlined = 0  # nodes of functions
         self.failures: list[ShapeError] | None = None  # of a branch, which may be for other shapes
@@ -61,7 +62,10 @@ class Reader(ImportState):
         if context.depth > MOST_DEPTH:
             raise FormatError(f"{self.file}: graphs nested more than {MOST_DEPTH} deep")
         for proto in protos:
-            scope = context.scope if context.depth else self.scope_of(proto)
+            if context.depth:
+                scope = context.scope
+            else:
+                scope = self.scope_of(proto) if proto.metadata or "/" in proto.name else ()
             node = OnnxNode(self, proto, context, scope)
             try:
                 self._visit(node)
@@ -92,10 +96,12 @@ class Reader(ImportState):
             constant(node)
             return
         key = node.domain, node.op
-        converter = self.converter_of(key)
+        converter = self._converters.get(key)
+        if converter is None:
+            converter = self._converters[key] = self._converter_of(key)
         if converter is not None:
             node.schema = converter
-        if fold(node):
+        if (node.all_constant or node.domain or node.op in SHAPE_OPERATORS) and fold(node):
             return
         if converter is None:
             function = self.model.functions.get((*key, node.proto.overload))

@@ -216,10 +216,8 @@ def decide(
     wire: Wire, exporter: ExporterInfo, entries: Sequence[Initializer], nodes: Sequence[Node]
 ) -> list[str]:
     """Set the role of every array, by the file's metadata and its uses; return notes."""
-    own: dict[str, str] = {}  # parameters of nodes -> op
-    for node in nodes:
-        for param in node.params or ():
-            own[param.storage] = node.op
+    # parameters of nodes -> op
+    own = {param.storage: node.op for node in nodes for param in node.params or ()}
     learned = any(entry.learned and not entry.from_constant_node for entry in entries)
     found = _Undecided()
     for entry in entries:
@@ -273,14 +271,18 @@ def _listed(origin: ExporterInfo, entries: Sequence[Initializer]) -> str:
     return f"{', '.join(names)}{more} ({count:,} numbers)"
 
 
-def with_roles(nodes: Sequence[Node], entries: Sequence[Initializer]) -> Iterator[Node]:
+def with_roles(nodes: list[Node], entries: Sequence[Initializer]) -> list[Node]:
     """The nodes, where an array has the same role in all of them."""
     mixed = {entry.name: entry for entry in entries if entry.mixed and entry.role is not None}
+    if not mixed:
+        return nodes
+    found = []
     for node in nodes:
-        if mixed and node.params and not mixed.keys().isdisjoint([p.storage for p in node.params]):
+        if node.params and not mixed.keys().isdisjoint([p.storage for p in node.params]):
             params = tuple([_with_role(p, mixed.get(p.storage)) for p in node.params])
             node = replace(node, params=params)
-        yield node
+        found.append(node)
+    return found
 
 
 def _with_role(param: Param, entry: Initializer | None) -> Param:

@@ -43,8 +43,10 @@ def named_scope(name: str) -> tuple[str, ...]:
 
 def without_trivial_scopes(nodes: Sequence[Node]) -> list[Node]:
     """Nodes without the scopes that contain all nodes, or only one."""
-    common = len(nodes[0].scope) if nodes else 0
-    first = nodes[0].scope if nodes else ()
+    if not any(node.scope for node in nodes):
+        return [*nodes]
+    common = len(nodes[0].scope)
+    first = nodes[0].scope
     for node in nodes:
         while common and node.scope[:common] != first[:common]:
             common -= 1

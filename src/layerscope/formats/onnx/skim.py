@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from struct import unpack
-from typing import Any
+from typing import Any, overload
 
 from msgspec import Struct
 
@@ -17,6 +18,7 @@ from layerscope.formats.onnx.tensors import (
     StoredTensor,
     sparse_of,
     stored_of,
+    usual_tensor,
 )
 
 
@@ -45,17 +47,44 @@ class NodeProto(Struct, gc=False):
     name: str
     inputs: list[str]
     outputs: list[str]
-    attributes: list[Span]
-    metadata: list[Span]
+    attributes: Sequence[Span]
+    metadata: Sequence[Span]
     at: int
     overload: str = ""
+
+
+class StoredNodes(Sequence[NodeProto]):
+    """Nodes of the main graph, each parsed when it is read, so that few are in memory."""
+
+    def __init__(self, wire: Wire, ends: list[int]) -> None:
+        self.wire, self.ends = wire, ends  # start and end of each
+
+    def __len__(self) -> int:
+        return len(self.ends) // 2
+
+    def __iter__(self) -> Iterator[NodeProto]:
+        wire, ends = self.wire, iter(self.ends)
+        for start in ends:
+            end = next(ends)
+            small = _small_operator(wire, start, end) if end - start <= SMALL else None
+            yield small or _operator(wire, start, end)
+
+    @overload
+    def __getitem__(self, index: int) -> NodeProto: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[NodeProto]: ...
+    def __getitem__(self, index: int | slice) -> NodeProto | list[NodeProto]:
+        if isinstance(index, slice):
+            return [self[n] for n in range(*index.indices(len(self)))]
+        first = 2 * range(len(self))[index]
+        return operator_of(self.wire, self.ends[first], self.ends[first + 1])
 
 
 class GraphProto(Struct):
     """A graph or a subgraph of a control operator."""
 
     name: str
-    nodes: list[NodeProto]
+    nodes: Sequence[NodeProto]
     stored: list[StoredTensor]
     inputs: list[ValueInfo]
     outputs: list[ValueInfo]
@@ -106,7 +135,10 @@ def model_of(wire: Wire) -> ModelProto:
             ir = start
     if span is None:
         raise FormatError(f"{wire.name}: no graph in it, this is no ONNX model")
-    return ModelProto(graph_of(wire, *span), opsets, functions, producer, ir)
+    ends: list[int] = []
+    graph = graph_of(wire, *span, ends)
+    graph.nodes = StoredNodes(wire, ends)
+    return ModelProto(graph, opsets, functions, producer, ir)
 
 
 def _opset(wire: Wire, start: int, end: int, opsets: dict[str, int]) -> None:
@@ -119,16 +151,20 @@ def _opset(wire: Wire, start: int, end: int, opsets: dict[str, int]) -> None:
     opsets["" if domain == "ai.onnx" else domain] = version
 
 
-def graph_of(wire: Wire, start: int, end: int) -> GraphProto:
-    """A graph, its nodes in the order of the file."""
-    part = GraphProto("", [], [], [], [], {}, start)
+def graph_of(wire: Wire, start: int, end: int, ends: list[int] | None = None) -> GraphProto:
+    """A graph, its nodes in the order of the file; with `ends` only start and end of each."""
+    nodes: list[NodeProto] = []
+    part = GraphProto("", nodes, [], [], [], {}, start)
     for number, kind, begin, stop in wire.fields(start, end):
         if kind != LEN:
             continue
         if number == 1:
-            part.nodes.append(operator_of(wire, begin, stop))
+            if ends is None:
+                nodes.append(operator_of(wire, begin, stop))
+            else:
+                ends += (begin, stop)
         elif number == 5:
-            part.stored.append(stored_of(wire, begin, stop))
+            part.stored.append(usual_tensor(wire, begin, stop) or stored_of(wire, begin, stop))
         elif number == 15:
             part.stored.append(sparse_of(wire, begin, stop))
         elif number == 11:
@@ -145,9 +181,11 @@ def graph_of(wire: Wire, start: int, end: int) -> GraphProto:
 
 def operator_of(wire: Wire, start: int, end: int) -> NodeProto:
     """A node."""
-    quick = _small_operator(wire, start, end) if end - start <= SMALL else None
-    if quick is not None:
-        return quick
+    small = _small_operator(wire, start, end) if end - start <= SMALL else None
+    return small or _operator(wire, start, end)
+
+
+def _operator(wire: Wire, start: int, end: int) -> NodeProto:
     inputs: list[str] = []
     outputs: list[str] = []
     attributes: list[Span] = []
@@ -182,12 +220,13 @@ def _small_operator(wire: Wire, start: int, end: int) -> NodeProto | None:
     texts = ["", "", "", "", "", "", "", "", ""]  # by the number of their field
     inputs: list[str] = []
     outputs: list[str] = []
-    attributes: list[Span] = []
-    metadata: list[Span] = []
+    attributes: Sequence[Span] = ()
+    metadata: Sequence[Span] = ()
     at, size, count = 0, end - start, 0
     try:
         while at < size:
-            tag, length = data[at], data[at + 1]
+            tag = data[at]
+            length = data[at + 1]
             at += 2
             if length > 127:
                 length += (data[at] << 7) - 128
@@ -195,25 +234,27 @@ def _small_operator(wire: Wire, start: int, end: int) -> NodeProto | None:
                 if length > 16383:
                     return None
             stop = at + length
-            if stop > size:
-                return None
             if tag == 10:
-                inputs.append(str(data[at:stop], "utf-8"))
+                inputs.append(data[at:stop].decode())
             elif tag == 18:
-                outputs.append(str(data[at:stop], "utf-8"))
+                outputs.append(data[at:stop].decode())
             elif tag == 42:
-                attributes.append((start + at, start + stop))
-            elif tag == 74:
-                metadata.append((start + at, start + stop))
+                attributes = (*attributes, (start + at, start + stop))
             elif tag in TEXTS:
-                texts[tag >> 3] = str(data[at:stop], "utf-8")
+                texts[tag >> 3] = data[at:stop].decode()
+            elif tag == 74:
+                metadata = (*metadata, (start + at, start + stop))
             else:
                 return None
             at = stop
             count += 1
     except (IndexError, UnicodeDecodeError):
         return None
-    wire.spend(start, count)
+    if at != size:
+        return None
+    wire.left -= count
+    if wire.left < 0:
+        wire.spend(start, 0)
     domain = "" if texts[7] == "ai.onnx" else texts[7]
     return NodeProto(
         texts[4], domain, texts[3], inputs, outputs, attributes, metadata, start, texts[8]

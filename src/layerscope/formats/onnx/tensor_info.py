@@ -14,34 +14,20 @@ from layerscope.graph.types import Param, Role, Shape
 ROLES: dict[str, Role] = {role: role for role in get_args(Role)}
 
 
-class Initializer:
+class Initializer(Struct, eq=False, gc=False):
     """An array that the file stores, as an initializer or in a Constant node, and its role."""
 
-    __slots__ = (
-        "declared_role",
-        "dtype",
-        "fill",
-        "first_use",
-        "from_constant_node",
-        "mixed",
-        "name",
-        "quantized",
-        "role",
-        "shape",
-        "source",
-    )
-
-    def __init__(
-        self, name: str, shape: Shape, dtype: str, source: StoredTensor | None, role: str = ""
-    ) -> None:
-        self.name, self.shape, self.dtype, self.source = name, shape, dtype, source
-        self.declared_role: Role | None = ROLES.get(role)  # the role in the file's metadata
-        self.role: Role | None = None
-        self.first_use: Role | None = None  # its role for the first node that computes with it
-        self.mixed = False  # nodes use it in different roles
-        self.from_constant_node = False
-        self.quantized = False  # integers that stand for learned floats
-        self.fill: float | None = None  # the number that a ConstantOfShape fills it with
+    name: str
+    shape: Shape
+    dtype: str
+    source: StoredTensor | None
+    declared_role: Role | None = None  # the role in the file's metadata
+    role: Role | None = None
+    first_use: Role | None = None  # its role for the first node that computes with it
+    mixed: bool = False  # nodes use it in different roles
+    from_constant_node: bool = False
+    quantized: bool = False  # integers that stand for learned floats
+    fill: float | None = None  # the number that a ConstantOfShape fills it with
 
     def set_role(self, role: Role) -> Role:
         """Add the role in which a node uses it and return the resulting one.
@@ -70,7 +56,7 @@ class Initializer:
         return Param(self.name, self.shape, self.role or "unused", self.dtype, self.name)
 
 
-class TensorInfo(Struct, eq=False):
+class TensorInfo(Struct, eq=False, gc=False):  # values and items refer to earlier tensors only
     """Name, shape and dtype of a tensor; its value where it is constant."""
 
     name: str

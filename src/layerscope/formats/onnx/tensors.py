@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -43,9 +43,65 @@ def pairs(wire: Wire, spans: Iterable[Span]) -> Iterator[tuple[str, str]]:
 ROLE = "layerscope.role"
 
 
-def role_in(wire: Wire, spans: list[Span]) -> str:
+def role_in(wire: Wire, spans: Sequence[Span]) -> str:
     """The role of an array in metadata: parameter, buffer or constant."""
     return next((value for key, value in pairs(wire, spans) if key == ROLE), "")
+
+
+HEAD = 512  # bytes in which the fields before the data of a tensor are expected
+
+
+def usual_tensor(wire: Wire, start: int, end: int) -> StoredTensor | None:
+    """A tensor of dims, dtype, name and raw data, as nearly all are, by a faster parser.
+
+    None if it has other fields, or its data another size than its shape needs.
+    """
+    head = wire.data[start : min(end, start + HEAD)]
+    dims: list[int] = []
+    name, code, at, fields = b"", 0, 0, 0
+    span: Span | None = None
+    count, size = 1, end - start
+    try:
+        while at < size:
+            tag, value = head[at], head[at + 1]
+            at += 2
+            if value > 127:
+                shift = 7
+                while value >> shift:  # the next byte of a varint
+                    value += (head[at] - 1) << shift
+                    at += 1
+                    shift += 7
+                if value >> 63:
+                    return None
+            fields += 1
+            if tag == 0x08:
+                dims.append(value)
+                count *= value
+            elif tag == 0x10:
+                code = value
+            elif tag == 0x42:
+                name = head[at : at + value]
+                if len(name) < value:
+                    return None
+                at += value
+            elif tag == 0x4A:
+                span = (start + at, start + at + value)
+                at += value
+            else:
+                return None
+        text = name.decode()
+    except (IndexError, UnicodeDecodeError):
+        return None
+    dtype = DTYPES.get(code, "")
+    bits = BITS.get(dtype)
+    if at != size or span is None or bits is None or len(dims) > MOST_AXES:
+        return None
+    if span[1] - span[0] != (count * bits + 7) // 8:
+        return None
+    wire.left -= fields
+    if wire.left < 0:
+        wire.spend(start, 0)
+    return StoredTensor(text, tuple(dims), dtype, span, None, "", start)
 
 
 def stored_of(wire: Wire, start: int, end: int) -> StoredTensor:

@@ -38,7 +38,7 @@ def emit_unknown(node: OnnxNode, why: str) -> None:
         scope=node.scope,
         source=reader.source(node.op, node.proto.name if node.proto.name != node.label else ""),
     )
-    reader.append(emitted, shapes, dtypes)
+    reader.append(emitted, [*zip(shapes, dtypes, strict=True)])
     cause = ""
     for name, tensor, shape, dtype in zip(outputs, tensors, shapes, dtypes, strict=True):
         node.env[name] = TensorInfo(tensor, shape, dtype)

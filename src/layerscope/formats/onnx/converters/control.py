@@ -216,7 +216,7 @@ def leave(node: OnnxNode, name: str, part: str, info: TensorInfo, shape: Shape |
         scope=node.inner_scope,
         source=reader.source(node.op, node.proto.name),
     )
-    reader.append(emitted, (shape,), (info.dtype,))
+    reader.append(emitted, [(shape, info.dtype)])
     if shape is None:
         cause = reader.trace.causes.get(info.name)
         reader.trace.causes[tensor] = cause or f"{node.label} ({node.op}): {why}"
@@ -252,7 +252,7 @@ def enter(node: OnnxNode, scope: tuple[str, ...], given: BodyInput) -> TensorInf
         scope=scope,
         source=reader.source(node.op, node.proto.name),
     )
-    reader.append(emitted, (shape,), (dtype,))
+    reader.append(emitted, [(shape, dtype)])
     if shape is None:
         reader.trace.causes[tensor] = f"{node.label} ({node.op}): {why}"
     return TensorInfo(tensor, shape, dtype)

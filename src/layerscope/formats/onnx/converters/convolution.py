@@ -46,21 +46,24 @@ def _kernel(node: OnnxNode, rank: int) -> tuple[int, ...]:
 
 def conv_attributes(node: OnnxNode, bias: bool) -> at.Conv:
     """Attributes of a convolution of the first input by the second."""
+    key = (node.shape(), node.shape(1), bias)
+    return node.parsed.cached(key, lambda: _conv_attributes(node, bias))
+
+
+def _conv_attributes(node: OnnxNode, bias: bool) -> at.Conv:
     x = node.shape()
     shape = _kernel(node, len(x))
     groups = node.int_attr("group", 1)
     if groups < 1 or x[1] != shape[1] * groups:
         raise ShapeError(f"{x[1]} channels and a kernel for {shape[1]} in {groups} groups")
-    return node.parsed.cached(
-        (shape, groups, bias), lambda: at.Conv(window(node, shape[2:]), shape[0], groups, bias)
-    )
+    return at.Conv(window(node, shape[2:]), shape[0], groups, bias)
 
 
 def conv(node: OnnxNode) -> None:
     """Conv."""
     params, given = weights(node)
-    attrs = conv_attributes(node, node.has("B"))
-    node.emit("conv", (node.input("X"), *given), attrs, params=params)
+    attrs = conv_attributes(node, len(params) + len(given) > 1)
+    node.emit("conv", (node.input(), *given), attrs, params=params)
 
 
 def fused_conv(node: OnnxNode) -> None:

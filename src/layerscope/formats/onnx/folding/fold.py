@@ -9,7 +9,7 @@ from layerscope.formats.onnx.arrays import Evaluate, NotFoldable, SmallArray
 from layerscope.formats.onnx.dtypes import FLOATS
 from layerscope.formats.onnx.folding import EVALUATE, WITH_CONTEXT
 from layerscope.formats.onnx.node import OnnxNode
-from layerscope.formats.onnx.tensor_info import Initializer, NeedsValue, TensorInfo
+from layerscope.formats.onnx.tensor_info import ROLES, Initializer, NeedsValue, TensorInfo
 from layerscope.formats.onnx.tensors import StoredTensor, role_in
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Param, Shape, elements
@@ -31,6 +31,9 @@ KEEP_NUMBERS = (
     "Identity", "Cast", "CastLike", "Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten",
     "DequantizeLinear",
 )  # fmt: skip
+
+
+SHAPE_OPERATORS = ("Shape", "Size")  # of a tensor, constant or not
 
 
 def constant(node: OnnxNode) -> None:
@@ -65,7 +68,7 @@ def fold(node: OnnxNode) -> bool:
     op, inputs = node.op, node.inputs
     if node.domain:
         return (node.domain, op) == ("com.microsoft", "DequantizeLinear") and _fold_dequantize(node)
-    if op in ("Shape", "Size"):
+    if op in SHAPE_OPERATORS:
         return _fold_shape(node)
     if not inputs or not node.all_constant:
         return False
@@ -172,7 +175,7 @@ def _filled(node: OnnxNode) -> bool:
     if sizes.initializer is None or (dtype not in FLOATS and not role):  # the shape is computed
         node.emit_shaped("constant", (), (shape,), (dtype,))[0].lazy_value = numbers
         return True
-    entry = Initializer(reader.tensor_name(name, node.scope), shape, dtype, None, role)
+    entry = Initializer(reader.tensor_name(name, node.scope), shape, dtype, None, ROLES.get(role))
     entry.fill = fill
     reader.initializers.append(entry)
     reader.tensors[entry.name] = (shape, dtype)
