@@ -180,6 +180,8 @@ def analyze_with(network: Analyzable, given: Mapping[str, Any], *, agrees: bool 
         options.pop(name, None) for name in ("input", "batch", "tokens", "decode", "dtype")
     )
     like, in_place = options.pop("like", "exact"), options.pop("in_place", False)
+    if isinstance(network, str) and (tokens, decode) != (None, None):
+        network = with_layers(network)
     check_numbers({"batch": batch, "tokens": tokens, "decode": decode,
                     "proposals": options.get("proposals")},
                    (sizes, options.get("input_size"), options.get("dims")))  # fmt: skip
@@ -241,6 +243,12 @@ def _with_length(graph: Graph, asked: Asked) -> Graph:
     if asked.tokens is not None:
         return with_tokens(graph, asked.tokens)
     return with_cache(graph, asked.decode or 0)
+
+
+def with_layers(network: str) -> str:
+    """A GGUF file, which has arrays alone, as the model that its metadata describe."""
+    is_file = network.lower().endswith(".gguf") and not network.startswith("hf:")
+    return f"hf:{network}" if is_file else network
 
 
 def is_model(network: object) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from typing import TypedDict, TypeVar
@@ -65,6 +66,15 @@ def standard_input(ctx: click.Context, suffix: str | None = None) -> str:
     return path
 
 
+def is_model_folder(name: str) -> bool:
+    """Whether a name is a folder with a config.json, and no network of the zoo."""
+    if not os.path.isfile(os.path.join(name, "config.json")):
+        return False
+    from layerscope.zoo import NAMES
+
+    return name not in NAMES
+
+
 class NetworkParam(click.ParamType):  # type: ignore[type-arg]
     """A zoo name, a file, or the name of a PyTorch model."""
 
@@ -80,7 +90,7 @@ class NetworkParam(click.ParamType):  # type: ignore[type-arg]
         if text in sources.STANDARD_INPUT and ctx is not None:
             return standard_input(ctx)
         sources.check_file(text.removeprefix("hf:"))
-        return text
+        return f"hf:{text}" if is_model_folder(text) else text
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str

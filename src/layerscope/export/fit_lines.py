@@ -33,6 +33,10 @@ class MemoryResults(Struct, frozen=True):
             sentences.append(fit_line(self.fit, "training" if self.training else "inference"))
         return (*sentences, *(self.language.lines() if self.language is not None else ()))
 
+    def table(self) -> Grid | None:
+        """What fits by batch size, of a language model."""
+        return None if self.language is None else self.language.table()
+
 
 def headline(found: Fit) -> str:
     """The largest batch in one line."""

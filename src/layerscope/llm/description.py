@@ -95,3 +95,4 @@ class LanguageModel(Struct, frozen=True, kw_only=True):
         DecoderLayer, ...
     ] = ()  # layers of multi-token prediction, in checkpoints alone
     notes: tuple[str, ...] = ()
+    quantized: str = ""  # how the checkpoint is quantized, as the configuration says
