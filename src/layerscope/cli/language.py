@@ -180,11 +180,17 @@ def generation(network: str, machine: str, options: GenerationOptions) -> Genera
 
 
 def asked(
-    network: str, form: str, options: LanguageOptions, train: str | None = None
+    network: str,
+    form: str,
+    options: LanguageOptions,
+    *,
+    train: str | None = None,
+    inputs: tuple[str, ...] = (),
 ) -> LanguageRequest | None:
     """What is asked about a language model, None if nothing is; `runtime` is then seconds.
 
-    `--fit` alone asks it where the network is one, unless it is for a training step.
+    `--fit` alone asks it where the network is one, unless it is for a training step or for inputs
+    of given shapes.
     """
     runtime = options["runtime"]
     program = runtime if isinstance(runtime, str) else ""
@@ -201,9 +207,11 @@ def asked(
     given = [name for name, value in names.items() if value]
     if given and train is not None:
         raise UsageError(f"{given[0]} cannot be combined with --train")
+    if given and inputs:
+        raise UsageError(f"{given[0]} cannot be combined with --input; give --tokens or --decode")
     fits = options["fit"] is not None and train is None
     if not given:
-        is_asked = fits and is_language_model(network)
+        is_asked = fits and not inputs and is_language_model(network)
         return {"program": "", "weights": None, "cache": None} if is_asked else None
     is_file = is_weight_file(network)
     if network.lower().endswith(".gguf") and options["weight_dtype"]:
@@ -233,6 +241,7 @@ def results(network: str, request: LanguageRequest, options: MemoryOptions) -> L
     from layerscope.llm.account import Deployment, read_language_model, stored_weights
     from layerscope.llm.block_formats import block_format
     from layerscope.llm.cache import CacheOptions
+    from layerscope.llm.description import encoder_tokens
     from layerscope.llm.fit import language_fit
     from layerscope.report.quantities import quantity
 
@@ -243,11 +252,15 @@ def results(network: str, request: LanguageRequest, options: MemoryOptions) -> L
     lengths = (options["tokens"], options["decode"])
     tokens = max([each for each in lengths if each is not None], default=DEFAULT_TOKENS)
     memory = None if options["fit"] is None else quantity(options["fit"], "bytes", "--fit")
-    stored = stored_weights(network)
+    stored, model = stored_weights(network), read_language_model(network)
     deployment = Deployment(
-        model=read_language_model(network),
+        model=model,
         cache=CacheOptions(
-            tokens=tokens, sequences=options["batch"] or 1, keys=formats[0], values=formats[1]
+            tokens=tokens,
+            sequences=options["batch"] or 1,
+            keys=formats[0],
+            values=formats[1],
+            encoded=encoder_tokens(model, options["tokens"]),
         ),
         weights=block_format(request["weights"] or dtype or "bf16").name
         if stored is None

@@ -235,7 +235,7 @@ def command(
     form = chosen_form(form, output, FORM_NAMES, tuple(NOTATIONS))
     check_options(form, options)
     check_training(options)
-    wanted = asked(network, form, options, options["train"])
+    wanted = asked(network, form, options, train=options["train"], inputs=options["inputs"])
     timed = bool(options["times"]) or (options["runtime"], options["power"]) != (None, None)
     both = options["tokens"] is not None and options["decode"] is not None
     if both and not (wanted is not None and is_weight_file(network)):

@@ -122,6 +122,8 @@ def cache_lines(deployment: Deployment) -> list[str]:
     total = sum(each.total for each in layers)
     how = f"as {deployment.program} allocates it" if deployment.program else "as it is needed"
     whose = f"{_many(options.sequences, 'sequence')} of {_many(options.tokens, 'token')}"
+    if deployment.model.encoder:
+        whose = f"{whose}, and {exact_text(options.encoded)} of the encoder,"
     found = [f"Cache of {whose} in {formats}, {how}: {_size(total)}{_kinds(layers)}."]
     if deployment.program:
         least = cache_bytes(deployment.model, options, needed)
@@ -144,7 +146,8 @@ def _kinds(layers: tuple[LayerCache, ...]) -> str:
     for each, number in counts.items():
         cells = f", {exact_text(each.cells)} cells" if each.cells else ""
         size = bytes_text(each.total)
-        parts.append(f"{_many(number, 'layer')} of {NAMES[each.kind]}{cells}, {size} each")
+        cross = f", {bytes_text(each.cross)} of it for the encoder" if each.cross else ""
+        parts.append(f"{_many(number, 'layer')} of {NAMES[each.kind]}{cells}, {size} each{cross}")
     return " = " + "; ".join(parts)
 
 

@@ -185,3 +185,18 @@ def test_lists_of_layers_that_the_class_does_not_read(tmp_path: Path) -> None:
 def test_what_the_class_cannot_follow_is_refused(tmp_path: Path, name: str, value: object) -> None:
     with pytest.raises(FormatError, match=name):
         layerscope.analyze(_written(tmp_path, {**MIMO, name: value}), tokens=9)
+
+
+@pytest.mark.parametrize("kind", ["t5", "bart", "whisper"])
+def test_the_cache_of_a_decoder_has_the_keys_of_the_encoder(
+    tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = {"t5": "T5", "bart": "Bart", "whisper": "Whisper"}[kind]
+    config = {"model_type": kind, "architectures": [f"{named}ForConditionalGeneration"]}
+    path = _written(tmp_path, config)
+    words = ["show", path, "--decode", "40", "--runtime", "transformers", "--as", "json"]
+    assert run(words) == 0
+    found = json.loads(capsys.readouterr().out)
+    counted = found["deployment"]["cache"]
+    assert counted["bytes"] == found["language"]["cache_bytes"]["fp16"]
+    assert all(layer["cross_bytes"] > 0 for layer in counted["layers"])
