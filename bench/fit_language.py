@@ -10,6 +10,9 @@ experts is chosen on the fitted half for each family with such batches; other fa
 DGX Spark, whose kernels are CUDA's, too. With --write, rates fitted on all of them go into the
 package with the errors of the half left out. No prediction is below its floor.
 
+Where a model is split by layers over several cards, a token waits for each further card: a rate
+of that time is fitted with the others, and not written, since predictions are for one card.
+
 One draw of few pairs is a matter of luck: a second table has the mean of the median errors of other
 draws, with the skews of the first one.
 """
@@ -49,6 +52,7 @@ OTHER_SEEDS = range(10, 15)
 SKEWS = (0.0, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4)
 FIELDS = ("weights", "cache", "half", "quantized", "experts", "attention", "product", "launch",
           "prompt")  # fmt: skip
+HOP = 1e-4  # seconds: the unit in which the time of a further card is fitted
 CUDA = ("datacenter", "geforce", "spark", "workstation")  # families whose steps are CUDA graphs
 MACHINES = {
     "3070": "rtx3070", "3080": "rtx3080", "3080Ti": "rtx3080ti", "3090": "rtx3090",
@@ -101,15 +105,20 @@ class Speed(Struct, dict=True):
 
     @cached_property
     def amounts(self) -> Array:
-        """Seconds at the limits by rate; cards take turns, and overlap where there are batches."""
+        """Seconds at the limits by rate; cards take turns, and overlap where there are batches.
+
+        The last one is a unit of time for each further card that a token goes to.
+        """
         reads = self.reads
         found = np.array([amounts(work, self.step, self.limits, reads) for work in self.works]).sum(
             0
         )
         if self.family not in CUDA:
             found[-2:] = 0.0
+        if self.kind == "decode":
+            return np.append(found, HOP * (self.cards - 1))
         overlap = (reads + self.cards - 1) / (reads * self.cards)
-        return found * (overlap if self.kind == "prefill" else 1)
+        return np.append(found * overlap, 0.0)
 
     @property
     def floor(self) -> float:
@@ -357,7 +366,7 @@ def write(
     lines = [text[: text.index("FAMILIES = {")], "FAMILIES = {\n"]
     for family, (rates, errors, count) in written.items():
         lines.append(f'    "{family}": SpeedRates(\n')
-        lines += [f"        {name}={rate:.3g},\n" for name, rate in zip(FIELDS, rates, strict=True)]
+        lines += [f"        {name}={rate:.3g},\n" for name, rate in zip(FIELDS, rates, strict=False)]
         lines += [f"        {kind}_error={error:.2f},\n" for kind, error in errors.items()]
         lines.append(f"        skew={skews[family]:g},\n        speeds={count},\n    ),\n")
     lines.append("}\n")
