@@ -12,14 +12,17 @@ from layerscope.engines.accelerators import Accelerator
 from layerscope.graph.types import Shape
 from layerscope.llm.account import PREFIX, is_gguf, read_language_model
 from layerscope.llm.block_formats import FORMATS, block_format
+from layerscope.llm.cache import CacheOptions, cache_bytes
 from layerscope.llm.description import LanguageModel
 from layerscope.llm.gguf_model import file_bits
+from layerscope.llm.parameters import BUFFERS
 from layerscope.llm.weight_bytes import format_lines, stored_bytes
 from layerscope.llm.work import SizeOf, Step, layer_works, phase_of
 from layerscope.prediction.language import limits_of, rates_of, step_times
 from layerscope.prediction.language_rates import FAMILIES, SOURCE
 from layerscope.prediction.other_machines import sheet_of
 from layerscope.report.generation import GenerationTimes, StepPrediction
+from layerscope.report.numbers import bytes_text
 from layerscope.version import __version__
 
 DEFAULT_TOKENS = 512  # of a prompt, where no length is given
@@ -60,7 +63,8 @@ def predict_generation(
     """
     model, sheet = read_language_model(network), sheet_of(on)
     weights, notes = _weights(network, model, formats[0])
-    found = (_predicted(model, step, sheet, (weights, formats[1])) for step in steps or steps_of())
+    steps = steps or steps_of()
+    found = (_predicted(model, step, sheet, (weights, formats[1])) for step in steps)
     return GenerationTimes(
         network=model_name(network),
         machine=sheet.says,
@@ -69,7 +73,12 @@ def predict_generation(
         steps=tuple(found),
         source=SOURCE,
         version=__version__,
-        notes=(*_notes(sheet, on), *notes, *model.notes),
+        notes=(
+            *_notes(sheet, on),
+            *notes,
+            *model.notes,
+            _memory_note(model, (weights, formats[1]), steps),
+        ),
     )
 
 
@@ -125,6 +134,34 @@ def _predicted(
         batch=step.batch,
         rows=step_times(works, step, limits_of(sheet, weights.bits), rates),
         error=rates.prefill_error if phase == "prefill" else rates.decode_error,
+    )
+
+
+def _memory_note(
+    model: LanguageModel, formats: tuple[StoredWeights, str], steps: Sequence[Step]
+) -> str:
+    """What the steps need of the machine's memory, which data sheets here do not have."""
+    (weights, cache), parts = formats, [model.outer]
+    parts += [layer.parts for layer in (*model.encoder, *model.layers)]
+    stored = sum(
+        weights.size_of(part, name, shape)
+        for each in parts
+        for part, arrays in each.items()
+        if part != BUFFERS
+        for name, shape in arrays.items()
+    )
+    kept = max(
+        cache_bytes(
+            model,
+            CacheOptions(
+                tokens=step.past + step.tokens, sequences=step.batch, keys=cache, values=cache
+            ),
+        )
+        for step in steps
+    )
+    return (
+        f"Weights take {bytes_text(round(stored))}, and the largest cache {bytes_text(kept)}: "
+        "whether the machine has that memory is not checked."
     )
 
 

@@ -163,9 +163,8 @@ def generation(network: str, machine: str, options: GenerationOptions) -> Genera
 
     for name, value in options.items():
         if name not in GENERATION_OPTIONS and value not in (None, (), False):
-            raise UsageError(
-                f"--{name.replace('_', '-')} does not apply to the times of a language model"
-            )
+            option = {"inputs": "input", "dims": "dim"}.get(name, name).replace("_", "-")
+            raise UsageError(f"--{option} does not apply to the times of a language model")
     if options["batches"] is not None and options["batch"] is not None:
         raise UsageError("--batch and --batches, expected one of them")
     batches = [options["batch"] or 1]

@@ -12,6 +12,10 @@ from layerscope.graph.types import storage_bytes
 from layerscope.llm.description import EXPERTS, LanguageModel
 from layerscope.llm.families import describe
 
+OUTER = {
+    "token_embd.weight": "embedding", "output.weight": "head", "output_norm.weight": "norm",
+}  # fmt: skip
+
 
 def gguf_model(found: GgufFile, path: str) -> LanguageModel:
     """The language model of a GGUF file of one of these architectures."""
@@ -36,4 +40,4 @@ def file_bits(network: str) -> Mapping[str, float]:
 def _part(name: str) -> str:
     if name.startswith("blk."):
         return EXPERTS if "_exps" in name else "layers"
-    return {"token_embd.weight": "embedding", "output.weight": "head"}.get(name, "others")
+    return OUTER.get(name, "others")
