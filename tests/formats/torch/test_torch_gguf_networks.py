@@ -49,3 +49,12 @@ def test_an_architecture_that_is_not_described_is_refused(tmp_path: Path) -> Non
     path = gguf(tmp_path / "net.gguf", _arrays(True), metadata)
     with pytest.raises(UnknownName, match="architecture of GGUF 'clip'"):
         layerscope.analyze(path, tokens=3)
+
+
+def test_both_steps_are_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = gguf(tmp_path / "net.gguf", _arrays(False), METADATA)
+    words = ["--tokens", "9", "--decode", "20", "--engine", "torch", "--runs", "2"]
+    assert run(["measure", path, *words, "--as", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [step["phase"] for step in found["steps"]] == ["prefill", "decode"]
+    assert found["params"] == 74_560
