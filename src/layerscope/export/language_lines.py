@@ -21,6 +21,7 @@ from layerscope.llm.parameters import (
     predictor_params,
     total_params,
 )
+from layerscope.llm.runtimes import allocation
 from layerscope.llm.weight_bytes import format_lines
 from layerscope.report.numbers import bytes_text, exact_text
 
@@ -126,15 +127,30 @@ def cache_lines(deployment: Deployment) -> list[str]:
         whose = f"{whose}, and {exact_text(options.encoded)} of the encoder,"
     found = [f"Cache of {whose} in {formats}, {how}: {_size(total)}{_kinds(layers)}."]
     if deployment.program:
+        found.append(f"{deployment.program}: {allocation(deployment.program, options)}.")
         least = cache_bytes(deployment.model, options, needed)
         if least != total:
             found.append(f"The mathematics needs {_size(least)} of it.")
+        found += _states(deployment)
     per_token = bytes_per_token(deployment)
     if per_token:
         found.append(f"Each further token of a sequence adds {_size(per_token)}.")
     if any(isinstance(layer.mixer, LatentAttention) for layer in deployment.model.layers):
         found.append(_latent(deployment))
     return found
+
+
+def _states(deployment: Deployment) -> list[str]:
+    """What llama.cpp keeps of recurrent states."""
+    states = sum(each.state for each in deployment.layers())
+    if not states or deployment.program != "llama.cpp":
+        return []
+    copies = deployment.cache.copies
+    each = bytes_text(states // (1 + copies))
+    return [
+        "States are kept in f32, whatever the format of the cache is; each copy that speculative "
+        f"decoding rolls back to takes {each} more."
+    ]
 
 
 def _kinds(layers: tuple[LayerCache, ...]) -> str:
