@@ -102,6 +102,7 @@ class ReportOptions(TypedDict):
 
 
 FORM_NAMES = tuple(FORMS)
+CONTEXTS_OPEN = "The longest context is not printed: caches of this model_type are not described."
 
 
 @click.command(epilog=EXAMPLES)
@@ -363,6 +364,7 @@ def _memory_results(
     """Memory of a training step (`--train`) and the largest batch (`--fit`)."""
     from layerscope.analysis.training import sharded
     from layerscope.export.fit_lines import MemoryResults
+    from layerscope.report.language import language
 
     train, mixed, checkpoint = options["train"], options["mixed"], options["checkpoint"]
     training = fitting = None
@@ -389,4 +391,6 @@ def _memory_results(
             source, memory_bytes, train=train, mixed=mixed, checkpoint=checkpoint,
             **counted, **others,
         )  # fmt: skip
-    return MemoryResults(training, fitting)
+    is_open = fitting is not None and train is None and not options["inputs"]
+    is_open = is_open and network.startswith("hf:") and language(report) is not None
+    return MemoryResults(training, fitting, open=CONTEXTS_OPEN if is_open else "")

@@ -23,6 +23,7 @@ class MemoryResults(Struct, frozen=True):
     training: Training | None = None
     fit: Fit | None = None
     language: LanguageResults | None = None
+    open: str = ""  # what of it is not determined
 
     def lines(self, report: Report) -> tuple[str, ...]:
         """One sentence for each result."""
@@ -31,6 +32,8 @@ class MemoryResults(Struct, frozen=True):
             sentences.append(training_line(self.training, report.batch))
         if self.fit is not None:
             sentences.append(fit_line(self.fit, "training" if self.training else "inference"))
+        if self.open:
+            sentences.append(self.open)
         return (*sentences, *(self.language.lines() if self.language is not None else ()))
 
     def table(self) -> Grid | None:

@@ -200,3 +200,15 @@ def test_the_cache_of_a_decoder_has_the_keys_of_the_encoder(
     counted = found["deployment"]["cache"]
     assert counted["bytes"] == found["language"]["cache_bytes"]["fp16"]
     assert all(layer["cross_bytes"] > 0 for layer in counted["layers"])
+
+
+@pytest.mark.parametrize(("kind", "is_described"), [("llama", True), ("xglm", False)])
+def test_fit_says_where_caches_are_not_described(
+    tmp_path: Path, kind: str, is_described: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = {**TEXT, "model_type": kind, "num_layers": 1, "d_model": 64, "attention_heads": 4}
+    words = ["show", _written(tmp_path, config), "--tokens", "9", "--fit", "1GB", "--total"]
+    assert run(words) == 0
+    found = capsys.readouterr().out
+    assert ("A context of" in found) == ("batch  longest context" in found) == is_described
+    assert ("caches of this model_type are not described" in found) != is_described
