@@ -18,7 +18,7 @@ from layerscope.llm.gguf_model import file_bits
 from layerscope.llm.parameters import BUFFERS
 from layerscope.llm.weight_bytes import format_lines, stored_bytes
 from layerscope.llm.work import SizeOf, Step, layer_works, phase_of
-from layerscope.prediction.language import limits_of, rates_of, step_times
+from layerscope.prediction.language import NO_FLASH, limits_of, rates_of, step_times
 from layerscope.prediction.language_rates import FAMILIES, SOURCE
 from layerscope.prediction.other_machines import sheet_of
 from layerscope.report.generation import GenerationTimes, StepPrediction
@@ -29,6 +29,10 @@ DEFAULT_TOKENS = 512  # of a prompt, where no length is given
 PLAIN = "bf16"  # of what a format does not quantize
 FILE_NOTE = (
     "Weights of the file are counted with the mean bits of embedding, head, experts and the rest."
+)
+NO_FLASH_NOTE = (
+    "These speeds are of builds from May 2024 without flash attention: newer ones take less time "
+    "for long contexts."
 )
 LAYERS_ALONE = "Layers were not timed one by one: their sum is what was fitted."
 
@@ -175,4 +179,6 @@ def _notes(sheet: Accelerator, name: str) -> list[str]:
         notes.insert(
             0, f"No speeds of language models on {name} are known: rates of workstation cards."
         )
+    if sheet.family not in FAMILIES or sheet.family in NO_FLASH:
+        notes.append(NO_FLASH_NOTE)
     return notes
