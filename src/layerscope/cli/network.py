@@ -66,15 +66,6 @@ def standard_input(ctx: click.Context, suffix: str | None = None) -> str:
     return path
 
 
-def is_model_folder(name: str) -> bool:
-    """Whether a name is a folder with a config.json, and no network of the zoo."""
-    if not os.path.isfile(os.path.join(name, "config.json")):
-        return False
-    from layerscope.zoo import NAMES
-
-    return name not in NAMES
-
-
 class NetworkParam(click.ParamType):  # type: ignore[type-arg]
     """A zoo name, a file, or the name of a PyTorch model."""
 
@@ -90,7 +81,11 @@ class NetworkParam(click.ParamType):  # type: ignore[type-arg]
         if text in sources.STANDARD_INPUT and ctx is not None:
             return standard_input(ctx)
         sources.check_file(text.removeprefix("hf:"))
-        return f"hf:{text}" if is_model_folder(text) else text
+        if not os.path.isdir(text):
+            return text
+        from layerscope.api.networks import of_folder
+
+        return of_folder(text)
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
