@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from layerscope.errors import UnknownName
+from layerscope.errors import FormatError, UnknownName
 from layerscope.formats.gguf import GgufFile
 
 # Architectures of llama.cpp by the model_type of transformers.
@@ -41,8 +41,13 @@ KEYS = {
 }
 
 
-def gguf_config(found: GgufFile) -> dict[str, object]:
+def gguf_config(found: GgufFile, path: str) -> dict[str, object]:
     """Values of a configuration, in the names of transformers."""
+    for key, value in found.metadata.items():
+        name = key.partition(".")[2]
+        if value is None and name in KEYS:  # lists are skipped
+            what = "heads" if "head" in name else "values"
+            raise FormatError(f"{path}: {key} is a list: {what} differ by layer")
     architecture = str(found.metadata.get("general.architecture", ""))
     if architecture not in ARCHITECTURES:
         raise UnknownName("architecture of GGUF", architecture, ARCHITECTURES)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
-from layerscope.errors import FormatError
 from layerscope.formats.gguf import GgufFile, gguf_file
 from layerscope.formats.gguf_config import gguf_config
 from layerscope.graph.types import storage_bytes
@@ -19,10 +18,7 @@ OUTER = {
 
 def gguf_model(found: GgufFile, path: str) -> LanguageModel:
     """The language model of a GGUF file of one of these architectures."""
-    for key, value in found.metadata.items():
-        if key.endswith("attention.head_count_kv") and value is None:
-            raise FormatError(f"{path}: {key} is a list: heads differ by layer")
-    return describe(gguf_config(found), path)
+    return describe(gguf_config(found, path), path)
 
 
 def file_bits(network: str) -> Mapping[str, float]:

@@ -9,8 +9,8 @@ import pytest
 
 import layerscope
 from layerscope.cli import run
-from layerscope.errors import UnknownName
-from tests.formats.stored_files import Shapes, gguf
+from layerscope.errors import FormatError, UnknownName
+from tests.formats.stored_files import Metadata, Shapes, gguf
 from tests.llm.test_gguf_config import METADATA, _arrays
 
 pytest.importorskip("torch")
@@ -58,3 +58,21 @@ def test_both_steps_are_measured(tmp_path: Path, capsys: pytest.CaptureFixture[s
     found = json.loads(capsys.readouterr().out)
     assert [step["phase"] for step in found["steps"]] == ["prefill", "decode"]
     assert found["params"] == 74_560
+
+
+def test_a_network_with_more_than_the_arrays_is_refused(tmp_path: Path) -> None:
+    arrays = {name: each for name, each in _arrays(True).items() if "blk.1.ffn_up" not in name}
+    path = gguf(tmp_path / "net.gguf", arrays, METADATA)
+    with pytest.raises(FormatError, match="62,016 parameters, and the network of its metadata"):
+        layerscope.analyze(path, tokens=3)
+    split = gguf(tmp_path / "net.gguf", arrays, {**METADATA, "split.count": 2})
+    notes = layerscope.analyze(split, tokens=3).graph.notes
+    assert any("one file of 2: 62,016; the network has 68,160" in note for note in notes)
+
+
+@pytest.mark.parametrize("name", ["attention.head_count_kv", "feed_forward_length"])
+def test_values_that_differ_by_layer_are_refused(tmp_path: Path, name: str) -> None:
+    metadata: Metadata = {**METADATA, f"llama.{name}": ["2", "0"]}
+    path = gguf(tmp_path / "net.gguf", _arrays(True), metadata)
+    with pytest.raises(FormatError, match=f"{name} is a list"):
+        layerscope.analyze(path, tokens=3)

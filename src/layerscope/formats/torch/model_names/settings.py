@@ -54,7 +54,7 @@ def model_settings(path: str, transformers: ModuleType) -> Settings:
     """The settings of a model, in the names that transformers reads."""
     if not is_gguf(path):
         return _with_lists(path, read_config(path))
-    settings = gguf_config(gguf_file(path))
+    settings = gguf_config(gguf_file(path), path)
     auto = transformers.models.auto.modeling_auto
     named = auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(settings["model_type"])
     return settings if named is None else {**settings, "architectures": [named]}
@@ -91,9 +91,18 @@ def _with_lists(path: str, settings: Settings) -> Settings:
 
 def stored_array_notes(path: str, model: PreTrainedModel) -> tuple[str, ...]:
     """How many parameters a GGUF file stores, beside those of the network that it describes."""
-    arrays = gguf_file(path).arrays
+    found = gguf_file(path)
+    arrays, parts = found.arrays, found.metadata.get("split.count")
     stored = sum(prod(array.shape) for array in arrays)
     counted = sum(each.numel() for each in model.parameters())
+    if isinstance(parts, int) and parts > 1:
+        where = f"{path}, one file of {parts}"
+        return (f"parameters of the arrays of {where}: {stored:,}; the network has {counted:,}",)
+    if counted > stored:
+        raise FormatError(
+            f"{path}: its arrays have {stored:,} parameters, and the network of its metadata "
+            f"{counted:,}: it is another one"
+        )
     both = f"{stored:,}, as the network has"
     if stored != counted:
         both = f"{stored:,}, and the network has {counted:,}"
