@@ -10,187 +10,32 @@ experts is chosen on the fitted half for each family with such batches; other fa
 DGX Spark, whose kernels are CUDA's, too. With --write, rates fitted on all of them go into the
 package with the errors of the half left out. No prediction is below its floor.
 
+Where a model is split by layers over several cards, a token waits for each further card: a rate
+of that time is fitted with the others, and not written, since predictions are for one card.
+
 One draw of few pairs is a matter of luck: a second table has the mean of the median errors of other
 draws, with the skews of the first one.
 """
 
 from __future__ import annotations
 
-import csv
-import json
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from fit_machines import Array, nonnegative, ranks
-from msgspec import Struct
+from language_speeds import CUDA, Speed, speeds_of
 
 from layerscope.engines.accelerators import ACCELERATORS
-from layerscope.llm.description import LanguageModel
-from layerscope.llm.families import describe
-from layerscope.llm.parameters import total_params
-from layerscope.llm.work import Step, Work, layer_works
-from layerscope.prediction.language import (
-    MICRO_BATCH,
-    SpeedLimits,
-    amounts,
-    floor_of,
-    limits_of,
-    passes,
-)
 
 TARGET = Path(__file__).parent.parent / "src" / "layerscope" / "prediction" / "language_rates.py"
-SEED, ROUNDS, GIB = 3, 25, 2**30
+SEED, ROUNDS = 3, 25
 OTHER_SEEDS = range(10, 15)
 SKEWS = (0.0, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4)
 FIELDS = ("weights", "cache", "half", "quantized", "experts", "attention", "product", "launch",
           "prompt")  # fmt: skip
-CUDA = ("datacenter", "geforce", "spark", "workstation")  # families whose steps are CUDA graphs
-MACHINES = {
-    "3070": "rtx3070", "3080": "rtx3080", "3080Ti": "rtx3080ti", "3090": "rtx3090",
-    "4070Ti": "rtx4070ti", "4080": "rtx4080", "4090": "rtx4090", "4000 Ada": "rtx4000ada",
-    "5000 Ada": "rtx5000ada", "6000 Ada": "rtx6000ada", "A40": "a40", "A6000": "rtx-a6000",
-    "L40S": "l40s", "A100 PCIe": "a100-pcie", "A100 SXM": "a100", "H100 PCIe": "h100-pcie",
-    "M1 8GB": "m1", "M1max 64GB": "m1-max", "M2ultra 192GB": "m2-ultra",
-    "Apple M2 Ultra": "m2-ultra", "M3max 64GB": "m3-max", "NVIDIA DGX Spark (GB10)": "gb10",
-    "AMD Ryzen AI MAX+ 395 / Radeon 8060S (Strix Halo)": "strix-halo",
-    "AMD Strix Halo (Radeon 8060S, gfx1151)": "strix-halo",
-}  # fmt: skip
-CONFIGS = {  # beginning of a model's name: its configuration
-    "llama 8B": "meta-llama--Meta-Llama-3.1-8B", "llama 70B": "meta-llama--Meta-Llama-3.1-70B",
-    "qwen3 32B": "Qwen--Qwen3-32B", "qwen3moe 30B": "Qwen--Qwen3-30B-A3B",
-    "gpt-oss 20B": "openai--gpt-oss-20b", "gpt-oss 120B": "openai--gpt-oss-120b",
-    "llama4 17Bx16E": "meta-llama--Llama-4-Scout-17B-16E-Instruct",
-    "gemma4 26B": "google--gemma-4-26B-A4B", "gemma4 31B": "nvidia--Gemma-4-31B-IT-NVFP4",
-    "qwen35moe 35B": "Qwen--Qwen3.5-35B-A3B", "qwen35moe 122B": "Qwen--Qwen3.5-122B-A10B",
-    "minimax-m2": "MiniMaxAI--MiniMax-M2.5",
-    "nemotron": "nvidia--NVIDIA-Nemotron-3-Super-120B-A12B-FP8",
-    "ggml-org/gpt-oss-20b": "openai--gpt-oss-20b", "ggml-org/gpt-oss-120b": "openai--gpt-oss-120b",
-    "ggml-org/Qwen3-Coder-30B": "Qwen--Qwen3-30B-A3B",
-}  # fmt: skip
-SHAPES = {  # of Llama's form: hidden, layers, heads, heads of keys, feed-forward, vocabulary
-    "llama 7B": (4096, 32, 32, 32, 11008, 32000),
-    "qwen2 7B": (3584, 28, 28, 4, 18944, 152064),
-    "ggml-org/Qwen2.5-Coder-7B": (3584, 28, 28, 4, 18944, 152064),
-    "mistral3 14B": (5120, 40, 32, 8, 16384, 131072),
-}
-SIZES = {"ggml-org/gpt-oss-20b": 11.27, "ggml-org/gpt-oss-120b": 59.02,
-         "ggml-org/Qwen2.5-Coder-7B": 7.54, "ggml-org/Qwen3-Coder-30B": 30.25}  # fmt: skip
-METRICS = {"tokens/s prefill": "prefill", "tokens/s decode": "decode",
-           "tokens/s prefill (all sequences)": "prefill",
-           "tokens/s decode (all sequences)": "decode"}  # fmt: skip
-
-
-class Speed(Struct, dict=True):
-    """One published speed as seconds of a step, with what the step computes."""
-
-    family: str
-    machine: str
-    network: str
-    kind: str
-    seconds: float
-    step: Step
-    works: tuple[Work, ...]
-    limits: SpeedLimits
-    cards: int
-    reads: int  # of the weights, in a step
-
-    @cached_property
-    def amounts(self) -> Array:
-        """Seconds at the limits by rate; cards take turns, and overlap where there are batches."""
-        reads = self.reads
-        found = np.array([amounts(work, self.step, self.limits, reads) for work in self.works]).sum(
-            0
-        )
-        if self.family not in CUDA:
-            found[-2:] = 0.0
-        overlap = (reads + self.cards - 1) / (reads * self.cards)
-        return found * (overlap if self.kind == "prefill" else 1)
-
-    @property
-    def floor(self) -> float:
-        return sum(floor_of(work, self.limits)[0] for work in self.works)
-
-    @property
-    def baseline(self) -> float:
-        return sum(work.weight_bytes for work in self.works) / self.limits.bytes_s
-
-
-def model_of(name: str, folder: Path) -> tuple[str, LanguageModel] | None:
-    for start, config in CONFIGS.items():
-        if name.startswith(start):
-            return start, describe(json.loads((folder / f"{config}_config.json").read_text()))
-    for start, shape in SHAPES.items():
-        if name.startswith(start):
-            names = ("hidden_size", "num_hidden_layers", "num_attention_heads",
-                     "num_key_value_heads", "intermediate_size", "vocab_size")  # fmt: skip
-            values = dict(zip(names, shape, strict=True), model_type="llama", head_dim=128,
-                          tie_word_embeddings=False)  # fmt: skip
-            return start, describe(values)
-    return None
-
-
-def speeds_of(folder: Path, skews: Mapping[str, float]) -> list[Speed]:
-    """Speeds of the families that have a skew."""
-    with (folder / "llm_speed.csv").open(encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if row["family"].startswith("llama-b")]
-    models: dict[str, tuple[str, LanguageModel] | None] = {}
-    found = []
-    for row in rows:
-        kind, machine = METRICS.get(row["metric"]), MACHINES.get(row["hardware"])
-        if kind is None or machine is None or row["checked"] == "contradicts":
-            continue
-        if ACCELERATORS[machine].family not in skews:
-            continue
-        name = row["model"]
-        if name.startswith("gpt-oss ?B"):
-            name = "gpt-oss 20B" if float(row["params_b"]) < 50 else "gpt-oss 120B"
-        if name not in models:
-            models[name] = model_of(name, folder / "configs")
-        known = models[name]
-        if known is None:
-            continue
-        start, model = known
-        size = float(row["model_size_gib"] or SIZES.get(start, 0)) * GIB
-        if size:
-            found.append(_speed(row, kind, (machine, skews), (start, model, size)))
-    return found
-
-
-def _speed(
-    row: dict[str, str],
-    kind: str,
-    setting: tuple[str, Mapping[str, float]],
-    network: tuple[str, LanguageModel, float],
-) -> Speed:
-    (machine, skews), (start, model, size) = setting, network
-    depth, batch = int(row["depth"] or 0), int(row["batch"])
-    batched = row["test"] == "batched"
-    if kind == "prefill":
-        step = Step(tokens=int(row["in_len"]), past=depth, batch=batch)
-        seconds = step.all_tokens / float(row["value"])
-    else:
-        past = depth + (int(row["in_len"]) if batched else 0) + int(row["out_len"]) // 2
-        step = Step(tokens=1, past=past, batch=batch)
-        seconds = batch / float(row["value"])
-    each = size / total_params(model)
-    sheet = ACCELERATORS[machine]
-    works = layer_works(
-        model,
-        step,
-        lambda _part, _name, shape: each * float(np.prod(shape)),
-        "f16",
-        skews[sheet.family],
-    )
-    limits = limits_of(sheet, 8 * each)
-    given = re.search(r"n_ubatch ?= ?(\d+)", row["conditions"])
-    reads = passes(step, int(given[1]) if given else MICRO_BATCH)
-    cards = int(row["n_accel"])
-    return Speed(sheet.family, machine, start, kind, seconds, step, works, limits, cards, reads)
 
 
 def fit(speeds: Sequence[Speed]) -> Array:
@@ -357,7 +202,9 @@ def write(
     lines = [text[: text.index("FAMILIES = {")], "FAMILIES = {\n"]
     for family, (rates, errors, count) in written.items():
         lines.append(f'    "{family}": SpeedRates(\n')
-        lines += [f"        {name}={rate:.3g},\n" for name, rate in zip(FIELDS, rates, strict=True)]
+        lines += [
+            f"        {name}={rate:.3g},\n" for name, rate in zip(FIELDS, rates, strict=False)
+        ]
         lines += [f"        {kind}_error={error:.2f},\n" for kind, error in errors.items()]
         lines.append(f"        skew={skews[family]:g},\n        speeds={count},\n    ),\n")
     lines.append("}\n")

@@ -5,6 +5,9 @@
 Models have the shapes of published ones and random weights. A step is predicted for onnxruntime by
 the calibration of this machine (made if there is none), and measured with onnxruntime and with
 torch, whose times have no prediction. The error is that of onnxruntime.
+
+Where other programs took the processors (`busy` above 1), measured times are too long by about as
+much: `alone` is the measured time divided by it, and its error is printed beside the other.
 """
 
 from __future__ import annotations
@@ -46,17 +49,18 @@ def main() -> None:
     found = cached_calibration("onnxruntime", threads) or calibrate("onnxruntime", threads)
     print(f"calibrated {found.measured}, contention {found.contention:.2f}; {threads} threads")
     print(f"{'model':<16}{'step':<9}{'predicted':>11}{'measured':>10}{'error':>8}{'busy':>7}"
-          f"{'torch':>10}{'busy':>7}")  # fmt: skip
+          f"{'alone':>10}{'error':>8}{'torch':>10}{'busy':>7}")  # fmt: skip
     errors = []
     with tempfile.TemporaryDirectory() as folder:
         for name, config in MODELS.items():
             path = Path(folder) / "config.json"
             path.write_text(json.dumps(config), encoding="utf-8")
             errors += _judge(name, f"hf:{path}", threads, runs)
-    print(f"median error {median(errors):.1%}, worst {max(errors):.1%}")
+    for name, each in zip(("measured", "alone"), zip(*errors, strict=True), strict=True):
+        print(f"{name}: median error {median(each):.1%}, worst {max(each):.1%}")
 
 
-def _judge(name: str, network: str, threads: int, runs: int) -> list[float]:
+def _judge(name: str, network: str, threads: int, runs: int) -> list[tuple[float, float]]:
     request = MeasureRequest("onnxruntime,torch", threads, runs)
     measured = measure_generation(network, steps_of(PROMPT, PAST), request)
     times: dict[tuple[str, str], MeasuredStep] = {
@@ -68,11 +72,13 @@ def _judge(name: str, network: str, threads: int, runs: int) -> list[float]:
     for phase, tokens, decode in (("prefill", PROMPT, None), ("decode", None, PAST)):
         guess = predict(network, threads=threads, tokens=tokens, decode=decode).total_s
         here, torch = times["onnxruntime", phase], times["torch", phase]
-        error = guess / here.median_s - 1
-        errors.append(abs(error))
+        alone = here.median_s / max(here.contention or 1, 1)
+        error, other = guess / here.median_s - 1, guess / alone - 1
+        errors.append((abs(error), abs(other)))
         print(
             f"{name:<16}{phase:<9}{guess * 1e3:>8.1f} ms{here.median_s * 1e3:>7.1f} ms"
-            f"{error:>+8.1%}{here.contention or 0:>7.2f}{torch.median_s * 1e3:>7.1f} ms"
+            f"{error:>+8.1%}{here.contention or 0:>7.2f}{alone * 1e3:>7.1f} ms{other:>+8.1%}"
+            f"{torch.median_s * 1e3:>7.1f} ms"
             f"{torch.contention or 0:>7.2f}"
         )
     return errors

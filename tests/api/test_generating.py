@@ -11,6 +11,9 @@ import pytest
 from layerscope.api.generating import predict_generation, steps_of
 from layerscope.cli import run
 from layerscope.errors import LayerscopeError
+from layerscope.report.numbers import bytes_text
+from tests.formats.stored_files import gguf
+from tests.llm.test_gguf_config import METADATA, _arrays
 from tests.llm.test_work import LLAMA_8B, MIXTRAL
 
 ROOT = Path(__file__).parents[2]
@@ -73,7 +76,7 @@ def test_every_form(
         (("--batches", "1,x"), "--batches"),
         (("--batches", "1,2", "--batch", "2"), "one of them"),
         (("--threads", "2"), "--threads does not apply"),
-        (("--input", "3x8x8"), "--inputs does not apply"),
+        (("--input", "3x8x8"), "--input does not apply"),
         (("--weight-dtype", "q9"), "unknown format"),
         (("--cache-dtype", "q9"), "unknown format"),
         (("--tokens", "0"), "0"),
@@ -86,6 +89,27 @@ def test_wrong_options(
     err = capsys.readouterr().err
     assert word in err
     assert err.count("\n") == 1
+
+
+def test_a_file_has_the_bytes_of_its_types(tmp_path: Path) -> None:
+    """All matrices are in q8_0; of the embedding a step reads one row."""
+    types = {name: "f32" if "norm" in name else "q8_0" for name in _arrays(False)}
+    arrays = {name: (types[name], shape) for name, (_, shape) in _arrays(False).items()}
+    path = gguf(tmp_path / "net.gguf", arrays, METADATA)
+    found = predict_generation(path, steps_of(decode=100), on="h100")
+    (step,) = found.steps
+    matrices = 2 * (2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 96) + 6400
+    read = (matrices * 34 + 64 * 34) / 32 + (2 * 2 + 1) * 64 * 4 + 2 * 100 * 2 * 32 * 2
+    assert step.floor_s == pytest.approx(read / 3350e9, rel=0.01)
+    assert found.weights == "the types of the file"
+    size = (matrices + 6400) * 34 // 32 + 5 * 64 * 4
+    assert f"Weights take {bytes_text(size)}, and the largest cache 25.9 kB" in found.notes[-1]
+
+
+def test_a_file_has_its_own_types(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = gguf(tmp_path / "net.gguf", _arrays(False), METADATA)
+    assert run(["predict", path, "--on", "h100", "--weight-dtype", "q4_0"]) == 2
+    assert "has the types of its weights" in capsys.readouterr().err
 
 
 def test_options_of_language_models_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,7 +40,26 @@ def test_cache_memory_and_fit(path: str) -> None:
     assert "as llama.cpp allocates it: 131 kB (131,072 bytes) = 2 layers of full" in text
     assert "The mathematics needs 76.8 kB (76,800 bytes) of it." in text
     assert "in the types of the file" in text
-    assert "Longest context by batch in 1.00 MB: batch 1:" in text
+    assert "batch longest context weights cache activations workspace memory" in text
+
+
+def test_fit_alone_has_batch_context_and_the_table(path: str) -> None:
+    text = _shown(path, "--total", "--decode", "300", "--fit", "1MB")
+    assert "Batch 12 is the largest in 1.00 MB at 300 tokens: 971 kB" in text
+    assert "A context of 3,737 is the largest in 1.00 MB at batch 1: 1.00 MB" in text
+    assert " 2 1,867 42.6 kB 956 kB 256 B 800 B 1.00 MB" in text
+    table = _shown(path, "--decode", "300", "--fit", "1MB", "--as", "markdown")
+    assert "| 2 | 1,867 | 42.6 kB | 956 kB | 256 B | 800 B | 1.00 MB |" in table
+
+
+def test_fit_of_a_training_step_is_the_largest_batch() -> None:
+    text = _shown("lenet5", "--total", "--train", "sgd", "--fit", "1GB")
+    assert "longest context" not in text
+
+
+@pytest.mark.parametrize("words", [["--runtime", "vllm"], ["--cache-dtype", "fp8"]])
+def test_memory_in_use_is_not_that_of_training(path: str, words: list[str]) -> None:
+    assert "cannot be combined with --train" in _refused(path, "--train", "adam", *words)
 
 
 def test_formats_of_keys_and_values(path: str) -> None:

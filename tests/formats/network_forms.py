@@ -170,6 +170,7 @@ FORMS = {
     "file.py:function": Form(own("make_model"), torch=True),
     "file.py:Class": Form(own("Net"), torch=True),
     "file.py:module": Form(own("ready"), torch=True),
+    "folder with a config.json": Form(folder_of_config, torch=True),
     "package:name": Form(lambda folder: "torchvision.models:squeezenet1_1", torch=True),
 }
 COMMANDS = {
@@ -193,7 +194,6 @@ MISTAKES: dict[str, tuple[Make, int, str]] = {
     "no such name": (lambda folder: "lenet55", 2, "did you mean lenet5"),
     "no such prefix": (lambda folder: "torchvison:resnet18", 3, "did you mean torchvision:"),
     "a configuration": (text("config.json", CONFIG), 2, "give hf:"),
-    "a folder": (folder_of_config, 2, ", such as hf:"),
     "JSON of others": (text("other.json", '{"a": 1}'), 3, "JSON that is no network"),
     "broken JSON": (text("other.json", '{"a": '), 3, "expected JSON"),
     "an empty file": (data("net.onnx", b""), 3, "net.onnx"),

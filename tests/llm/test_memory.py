@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from layerscope.errors import UnknownName, UsageError
+from layerscope.export.language_lines import format_notes
 from layerscope.llm.account import Deployment, memory_use
 from layerscope.llm.block_formats import FORMATS, block_format, matrix_bytes
 from layerscope.llm.cache import CacheOptions, cache_bytes, layer_caches
@@ -15,7 +17,7 @@ from layerscope.llm.families import describe
 from layerscope.llm.fit import language_fit
 from layerscope.llm.parameters import expected_experts, params_by_part, total_params
 from layerscope.llm.runtimes import RUNTIMES
-from layerscope.llm.weight_bytes import weight_bytes
+from layerscope.llm.weight_bytes import format_lines, weight_bytes
 
 LLAMA2 = describe({"model_type": "llama"})
 LLAMA3 = describe(
@@ -62,6 +64,39 @@ def test_a_mixed_file_has_no_nominal_size() -> None:
     with pytest.raises(UnknownName):
         block_format("q9")
     assert block_format("float16").name == "f16"
+
+
+@pytest.mark.parametrize(("name", "numbers"), [("int4", 2), ("int8", 1), ("fp8", 1)])
+@pytest.mark.parametrize(("plain", "size"), [("bf16", 2), ("f32", 4)])
+def test_names_of_bits_alone_are_those_of_the_matrices_of_layers(
+    name: str, numbers: int, plain: str, size: int
+) -> None:
+    layer = 2 * 4096 * 4096 + 2 * 4096 * 1024 + 3 * 4096 * 14336
+    others = 2 * 128_256 * 4096 + (2 * 32 + 1) * 4096
+    assert weight_bytes(LLAMA3, block_format(name), plain) == 32 * layer // numbers + size * others
+    options = CacheOptions(tokens=1)
+    deployment = Deployment(model=LLAMA3, cache=options, weights=name, activations=plain)
+    assert memory_use(deployment).weights == 32 * layer // numbers + size * others
+    rule, scales = format_lines(block_format(name), plain)
+    assert rule.endswith(f"stay in {plain}.")
+    assert scales.endswith("scales of weights are not counted.")
+
+
+@pytest.mark.parametrize("name", ["awq", "gptq", "nf4", "nvfp4", "q4_0", "mxfp4", "bf16", "f32"])
+def test_formats_with_scales_say_nothing_of_them(name: str) -> None:
+    assert not any("scale" in line for line in format_lines(block_format(name), "bf16"))
+
+
+def test_a_checkpoint_in_a_format_of_its_own_is_named() -> None:
+    stored = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+    for config in (
+        {"model_type": "llama", "quantization_config": stored},
+        {"model_type": "llava", "text_config": {"quantization_config": stored}},
+    ):
+        deployment = Deployment(model=describe(config), cache=CacheOptions(tokens=1))
+        (line,) = format_notes(deployment)
+        assert line.startswith("The configuration is of a checkpoint in fp8,")
+        assert not format_notes(replace(deployment, stored=1))
 
 
 def test_the_workspace_of_llama_cpp_is_a_micro_batch_of_logits() -> None:

@@ -190,7 +190,8 @@ def test_figures_do_not_depend_on_the_convention() -> None:
 def test_lines_of_a_prefill() -> None:
     assert lines(analyze("llama-7b")) == (
         "Prefill of 128 tokens: 6,640,631,808 MACs a token, 57.0 FLOPs a byte.",
-        "Weights: 27.0 GB in fp32, 13.5 GB in fp16 or bf16, 6.74 GB in int8, 3.37 GB in int4.",
+        "Weights, all in one dtype without scales: 27.0 GB in fp32, 13.5 GB in fp16 or bf16, "
+        "6.74 GB in int8, 3.37 GB in int4.",
         "Cache of keys and values, 128 tokens: 134 MB in fp32, 67.1 MB in fp16 or bf16, "
         "33.6 MB in int8, 16.8 MB in int4.",
     )

@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from pathlib import Path
+
+from msgspec import Struct
 
 from layerscope.engines.accelerators import Accelerator
 from layerscope.graph.types import Shape
-from layerscope.llm.account import PREFIX, read_language_model
+from layerscope.llm.account import PREFIX, is_gguf, read_language_model
 from layerscope.llm.block_formats import FORMATS, block_format
+from layerscope.llm.cache import CacheOptions, cache_bytes
 from layerscope.llm.description import LanguageModel
-from layerscope.llm.weight_bytes import stored_bytes
-from layerscope.llm.work import Step, layer_works, phase_of
-from layerscope.prediction.language import limits_of, rates_of, step_times
+from layerscope.llm.gguf_model import file_bits
+from layerscope.llm.parameters import BUFFERS
+from layerscope.llm.weight_bytes import format_lines, stored_bytes
+from layerscope.llm.work import SizeOf, Step, layer_works, phase_of
+from layerscope.prediction.language import NO_FLASH, limits_of, rates_of, step_times
 from layerscope.prediction.language_rates import FAMILIES, SOURCE
 from layerscope.prediction.other_machines import sheet_of
 from layerscope.report.generation import GenerationTimes, StepPrediction
+from layerscope.report.numbers import bytes_text
 from layerscope.version import __version__
 
 DEFAULT_TOKENS = 512  # of a prompt, where no length is given
+PLAIN = "bf16"  # of what a format does not quantize
+FILE_NOTE = (
+    "Weights of the file are counted with the mean bits of embedding, head, experts and the rest."
+)
+NO_FLASH_NOTE = (
+    "These speeds are of builds from May 2024 without flash attention: newer ones take less time "
+    "for long contexts."
+)
 LAYERS_ALONE = "Layers were not timed one by one: their sum is what was fitted."
 
 
@@ -46,20 +61,28 @@ def predict_generation(
 ) -> GenerationTimes:
     """Predict how long a language model reads a prompt and generates a token on a machine.
 
-    `network` is `hf:config.json` or a folder with one. `steps` are those of `steps_of`; without
-    them a prompt of 512 tokens. `formats` are those of the weights and of the cache, such as q4_k
-    and f16.
+    `network` is `hf:config.json`, a folder with one, or a GGUF file. `steps` are those of
+    `steps_of`; without them a prompt of 512 tokens. `formats` are those of the weights and of the
+    cache, such as q4_k and f16; weights of a file have its own types.
     """
     model, sheet = read_language_model(network), sheet_of(on)
+    weights, notes = _weights(network, model, formats[0])
+    steps = steps or steps_of()
+    found = (_predicted(model, step, sheet, (weights, formats[1])) for step in steps)
     return GenerationTimes(
         network=model_name(network),
         machine=sheet.says,
-        weights=formats[0],
+        weights=weights.says,
         cache=formats[1],
-        steps=tuple(_predicted(model, step, sheet, formats) for step in steps or steps_of()),
+        steps=tuple(found),
         source=SOURCE,
         version=__version__,
-        notes=(*_notes(sheet, on), *model.notes),
+        notes=(
+            *_notes(sheet, on),
+            *notes,
+            *model.notes,
+            _memory_note(model, (weights, formats[1]), steps),
+        ),
     )
 
 
@@ -72,25 +95,77 @@ def model_name(network: str) -> str:
     return name or network
 
 
-def _predicted(
-    model: LanguageModel, step: Step, sheet: Accelerator, formats: tuple[str, str]
-) -> StepPrediction:
-    weights = block_format(formats[0])
-    both = weights, FORMATS["bf16"]
+class StoredWeights(Struct, frozen=True):
+    """How large weights are: a text, bytes of each of them, and the bits of most."""
+
+    says: str
+    size_of: SizeOf
+    bits: float
+
+
+def _weights(
+    network: str, model: LanguageModel, wanted: str
+) -> tuple[StoredWeights, Sequence[str]]:
+    """The weights in a format, or as a GGUF file has them, and notes."""
+    if is_gguf(network):
+        parts = file_bits(network)
+        bits = parts["layers"]
+
+        def of_file(part: str, name: str, shape: Shape) -> float:
+            return prod(shape) * parts.get(part, bits) / 8
+
+        return StoredWeights("the types of the file", of_file, bits), (FILE_NOTE,)
+    chosen = block_format(wanted)
 
     def size_of(part: str, name: str, shape: Shape) -> float:
-        return stored_bytes(model, (part, name, shape), both)
+        return stored_bytes(model, (part, name, shape), (chosen, FORMATS[PLAIN]))
 
+    stored = StoredWeights(wanted, size_of, float(chosen.bits))
+    return stored, format_lines(chosen, PLAIN)
+
+
+def _predicted(
+    model: LanguageModel, step: Step, sheet: Accelerator, formats: tuple[StoredWeights, str]
+) -> StepPrediction:
+    weights, cache = formats
     rates = rates_of(sheet)
-    works = layer_works(model, step, size_of, formats[1], rates.skew)
+    works = layer_works(model, step, weights.size_of, cache, rates.skew)
     phase = phase_of(step)
     return StepPrediction(
         phase=phase,
         tokens=step.tokens,
         past=step.past,
         batch=step.batch,
-        rows=step_times(works, step, limits_of(sheet, float(weights.bits)), rates),
+        rows=step_times(works, step, limits_of(sheet, weights.bits), rates),
         error=rates.prefill_error if phase == "prefill" else rates.decode_error,
+    )
+
+
+def _memory_note(
+    model: LanguageModel, formats: tuple[StoredWeights, str], steps: Sequence[Step]
+) -> str:
+    """What the steps need of the machine's memory, which data sheets here do not have."""
+    (weights, cache), parts = formats, [model.outer]
+    parts += [layer.parts for layer in (*model.encoder, *model.layers)]
+    stored = sum(
+        weights.size_of(part, name, shape)
+        for each in parts
+        for part, arrays in each.items()
+        if part != BUFFERS
+        for name, shape in arrays.items()
+    )
+    kept = max(
+        cache_bytes(
+            model,
+            CacheOptions(
+                tokens=step.past + step.tokens, sequences=step.batch, keys=cache, values=cache
+            ),
+        )
+        for step in steps
+    )
+    return (
+        f"Weights take {bytes_text(round(stored))}, and the largest cache {bytes_text(kept)}: "
+        "whether the machine has that memory is not checked."
     )
 
 
@@ -104,4 +179,6 @@ def _notes(sheet: Accelerator, name: str) -> list[str]:
         notes.insert(
             0, f"No speeds of language models on {name} are known: rates of workstation cards."
         )
+    if sheet.family not in FAMILIES or sheet.family in NO_FLASH:
+        notes.append(NO_FLASH_NOTE)
     return notes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
+from os.path import isfile, join
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec.structs import replace
@@ -58,6 +59,7 @@ def load(network: str | PathLike[str], **options: Any) -> Graph:
         network = fspath(network)
     if not isinstance(network, str):
         raise UsageError(f"a {type(network).__name__}, expected the name of a network or file")
+    network = of_folder(network)
     from layerscope import formats
 
     parsed = formats.options_of(**options)
@@ -180,6 +182,9 @@ def analyze_with(network: Analyzable, given: Mapping[str, Any], *, agrees: bool 
         options.pop(name, None) for name in ("input", "batch", "tokens", "decode", "dtype")
     )
     like, in_place = options.pop("like", "exact"), options.pop("in_place", False)
+    if isinstance(network, str):
+        network = of_folder(network)
+        network = network if (tokens, decode) == (None, None) else with_layers(network)
     check_numbers({"batch": batch, "tokens": tokens, "decode": decode,
                     "proposals": options.get("proposals")},
                    (sizes, options.get("input_size"), options.get("dims")))  # fmt: skip
@@ -241,6 +246,20 @@ def _with_length(graph: Graph, asked: Asked) -> Graph:
     if asked.tokens is not None:
         return with_tokens(graph, asked.tokens)
     return with_cache(graph, asked.decode or 0)
+
+
+def of_folder(network: str) -> str:
+    """A folder with a config.json as the model of transformers in it; names of the zoo precede."""
+    from layerscope.zoo import NAMES
+
+    is_one = network not in NAMES and isfile(join(network, "config.json"))
+    return f"hf:{network}" if is_one else network
+
+
+def with_layers(network: str) -> str:
+    """A GGUF file, which has arrays alone, as the model that its metadata describe."""
+    is_file = network.lower().endswith(".gguf") and not network.startswith("hf:")
+    return f"hf:{network}" if is_file else network
 
 
 def is_model(network: object) -> bool:

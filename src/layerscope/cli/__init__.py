@@ -118,6 +118,8 @@ def main(args: Sequence[str] | None = None) -> None:
     at the end, which takes Python as long as reading a network of 100 layers.
     """
     gc.set_threshold(COLLECT_EVERY)
+    # Its warnings are on kernels that are not installed, which only running a model would need.
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     code = run(args)
     gc.freeze()
     interrupts.end(code)

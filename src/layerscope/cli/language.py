@@ -24,6 +24,7 @@ GENERATION_OPTIONS = (
 )  # fmt: skip
 PARALLEL = {"tp": "tensor", "pp": "pipeline", "ep": "expert"}
 MOST_DEVICES = 1 << 20
+OWN_TYPES = "--weight-dtype: {} has the types of its weights"
 DEFAULT_TOKENS = 128  # of a configuration without --tokens and --decode
 
 
@@ -138,9 +139,14 @@ def parallelism(text: str) -> Parallelism:
     return Parallelism(**found)
 
 
+def is_weight_file(network: str) -> bool:
+    """Whether NET is a GGUF file, whose table is that of its arrays."""
+    return network.lower().endswith(".gguf") and not network.startswith("hf:")
+
+
 def is_language_model(network: str) -> bool:
-    """Whether NET is a configuration of a language model that has a description."""
-    if not network.startswith("hf:"):
+    """Whether NET is a configuration or a GGUF file of a language model with a description."""
+    if not network.startswith("hf:") and not network.lower().endswith(".gguf"):
         return False
     from layerscope.llm.account import read_language_model
 
@@ -157,22 +163,34 @@ def generation(network: str, machine: str, options: GenerationOptions) -> Genera
 
     for name, value in options.items():
         if name not in GENERATION_OPTIONS and value not in (None, (), False):
-            raise UsageError(
-                f"--{name.replace('_', '-')} does not apply to the times of a language model"
-            )
+            option = {"inputs": "input", "dims": "dim"}.get(name, name).replace("_", "-")
+            raise UsageError(f"--{option} does not apply to the times of a language model")
     if options["batches"] is not None and options["batch"] is not None:
         raise UsageError("--batch and --batches, expected one of them")
     batches = [options["batch"] or 1]
     if options["batches"] is not None:
         batches = [whole(text.strip(), "--batches") for text in options["batches"].split(",")]
     weights = options["weight_dtype"] or options["dtype"] or "bf16"
+    if options["weight_dtype"] and network.lower().endswith(".gguf"):
+        raise UsageError(OWN_TYPES.format(network))
     steps = steps_of(options["tokens"], options["decode"], batches)
     formats = weights, options["cache_dtype"] or "f16"
     return predict_generation(network, steps, on=machine, formats=formats)
 
 
-def asked(network: str, form: str, options: LanguageOptions) -> LanguageRequest | None:
-    """What is asked about a language model, None if nothing is; `runtime` is then seconds."""
+def asked(
+    network: str,
+    form: str,
+    options: LanguageOptions,
+    *,
+    train: str | None = None,
+    inputs: tuple[str, ...] = (),
+) -> LanguageRequest | None:
+    """What is asked about a language model, None if nothing is; `runtime` is then seconds.
+
+    `--fit` alone asks it where the network is one, unless it is for a training step or for inputs
+    of given shapes.
+    """
     runtime = options["runtime"]
     program = runtime if isinstance(runtime, str) else ""
     if program:
@@ -186,11 +204,17 @@ def asked(network: str, form: str, options: LanguageOptions) -> LanguageRequest 
         "--parallel": options["parallel"],
     }
     given = [name for name, value in names.items() if value]
+    if given and train is not None:
+        raise UsageError(f"{given[0]} cannot be combined with --train")
+    if given and inputs:
+        raise UsageError(f"{given[0]} cannot be combined with --input; give --tokens or --decode")
+    fits = options["fit"] is not None and train is None
     if not given:
-        return None
-    is_file = network.lower().endswith(".gguf")
-    if is_file and options["weight_dtype"]:
-        raise UsageError(f"--weight-dtype: {network} has the types of its weights")
+        is_asked = fits and not inputs and is_language_model(network)
+        return {"program": "", "weights": None, "cache": None} if is_asked else None
+    is_file = is_weight_file(network)
+    if network.lower().endswith(".gguf") and options["weight_dtype"]:
+        raise UsageError(OWN_TYPES.format(network))
     if not network.startswith("hf:") and not is_file:
         what = f"{given[0]} {program}".strip() if given[0] == "--runtime" else given[0]
         raise UsageError(
@@ -210,17 +234,13 @@ def asked(network: str, form: str, options: LanguageOptions) -> LanguageRequest 
     }
 
 
-def results(
-    network: str, request: LanguageRequest, options: MemoryOptions, stored: int
-) -> LanguageResults:
-    """The memory of a language model in use, and what fits if `--fit` is given.
-
-    `stored` are the bytes of the weights in the network's own file.
-    """
+def results(network: str, request: LanguageRequest, options: MemoryOptions) -> LanguageResults:
+    """The memory of a language model in use, and what fits if `--fit` is given."""
     from layerscope.export.language_lines import LanguageResults
-    from layerscope.llm.account import Deployment, read_language_model
+    from layerscope.llm.account import Deployment, read_language_model, stored_weights
     from layerscope.llm.block_formats import block_format
     from layerscope.llm.cache import CacheOptions
+    from layerscope.llm.description import encoder_tokens
     from layerscope.llm.fit import language_fit
     from layerscope.report.quantities import quantity
 
@@ -231,15 +251,20 @@ def results(
     lengths = (options["tokens"], options["decode"])
     tokens = max([each for each in lengths if each is not None], default=DEFAULT_TOKENS)
     memory = None if options["fit"] is None else quantity(options["fit"], "bytes", "--fit")
+    stored, model = stored_weights(network), read_language_model(network)
     deployment = Deployment(
-        model=read_language_model(network),
+        model=model,
         cache=CacheOptions(
-            tokens=tokens, sequences=options["batch"] or 1, keys=formats[0], values=formats[1]
+            tokens=tokens,
+            sequences=options["batch"] or 1,
+            keys=formats[0],
+            values=formats[1],
+            encoded=encoder_tokens(model, options["tokens"]),
         ),
         weights=block_format(request["weights"] or dtype or "bf16").name
-        if network.startswith("hf:")
+        if stored is None
         else "the types of the file",
-        stored=None if network.startswith("hf:") else stored,
+        stored=stored,
         activations=activations,
         program=request["program"],
         device_bytes=memory,

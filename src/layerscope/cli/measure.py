@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
+from layerscope.cli.language import is_weight_file
 from layerscope.cli.network import (
     NETWORK,
     REAL_NUMBER,
@@ -139,8 +140,9 @@ def command(
     keeps = os.path.splitext(output or "")[1].lower() == ".json"
     shown = chosen_form(form, None if keeps else output, RESULT_FORMS, NOTATIONS_OF_RUNS)
     check_rows(shown, options)
-    if network.startswith("hf:") and None not in (options["tokens"], options["decode"]):
-        _measure_steps(network, (form, shown), output, options)
+    path = f"hf:{network}" if is_weight_file(network) else network
+    if path.startswith("hf:") and None not in (options["tokens"], options["decode"]):
+        _measure_steps(path, (form, shown), output, options)
         return
     show = progress_bar()
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from typing import TypedDict, TypeVar
@@ -80,7 +81,11 @@ class NetworkParam(click.ParamType):  # type: ignore[type-arg]
         if text in sources.STANDARD_INPUT and ctx is not None:
             return standard_input(ctx)
         sources.check_file(text.removeprefix("hf:"))
-        return text
+        if not os.path.isdir(text):
+            return text
+        from layerscope.api.networks import of_folder
+
+        return of_folder(text)
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str

@@ -10,20 +10,14 @@ FORMS = ("text", "markdown", "json")
 SCHEMA = 1
 
 
-def wants_phases(network: str, form: str, timed: bool) -> bool:
-    """Whether `--tokens` with `--decode` are two accounts; in other forms they are refused.
-
-    A GGUF file has no lengths of its own: both are those of its cache.
-    """
-    if network.lower().endswith(".gguf"):
-        return False
+def check_phases(form: str, timed: bool = False) -> None:
+    """Raise where `--tokens` with `--decode`, which are two accounts, cannot be printed."""
     if form not in FORMS or timed:
         what = "times" if timed else f"--as {form}"
         raise UsageError(
             "--tokens with --decode are two accounts, as text, markdown or json; "
             f"they cannot be combined with {what}"
         )
-    return True
 
 
 def phases(texts: Sequence[str], form: str, lengths: tuple[int | None, int | None]) -> str:

@@ -11,6 +11,7 @@ from layerscope.cli.language import (
     batches_option,
     generation,
     is_language_model,
+    is_weight_file,
     language_options,
 )
 from layerscope.cli.network import (
@@ -30,7 +31,7 @@ from layerscope.cli.output import (
     report_cache_problems,
     terminal,
 )
-from layerscope.cli.phases import phases, wants_phases
+from layerscope.cli.phases import check_phases, phases
 from layerscope.errors import UsageError
 
 EXAMPLES = """\b
@@ -101,7 +102,8 @@ def command(
                 "machine that --on names"
             )
     both = options["tokens"] is not None and options["decode"] is not None
-    if both and network.startswith("hf:") and wants_phases(network, form, timed=False):
+    if both and (network.startswith("hf:") or is_weight_file(network)):
+        check_phases(form)
         _predict_steps(network, form, output, options)
         return
     found = predict(

@@ -161,4 +161,4 @@ def _add_use(data: PageData, networks: tuple[str, ...], options: PageOptions) ->
     request = _language_options(options)
     for network, entry in zip(networks, data.reports, strict=True):
         if isinstance(entry, PageReport) and is_language_model(network):
-            entry.use = page_use(results(network, request, options, 0))
+            entry.use = page_use(results(network, request, options))

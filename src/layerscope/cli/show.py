@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from layerscope.cli.language import RUNTIME, asked, language_options, parallel_option, results
+from layerscope.cli.language import (
+    RUNTIME,
+    asked,
+    is_weight_file,
+    language_options,
+    parallel_option,
+    results,
+)
 from layerscope.cli.network import (
     CONVENTION_NAMES,
     FILE,
@@ -19,7 +26,7 @@ from layerscope.cli.network import (
     names_in,
 )
 from layerscope.cli.output import chosen_form, deliver, form_options
-from layerscope.cli.phases import phases, wants_phases
+from layerscope.cli.phases import check_phases, phases
 from layerscope.cli.show_forms import render
 from layerscope.cli.show_options import (
     ShowOptions,
@@ -95,6 +102,7 @@ class ReportOptions(TypedDict):
 
 
 FORM_NAMES = tuple(FORMS)
+CONTEXTS_OPEN = "The longest context is not printed: caches of this model_type are not described."
 
 
 @click.command(epilog=EXAMPLES)
@@ -228,10 +236,11 @@ def command(
     form = chosen_form(form, output, FORM_NAMES, tuple(NOTATIONS))
     check_options(form, options)
     check_training(options)
-    wanted = asked(network, form, options)
+    wanted = asked(network, form, options, train=options["train"], inputs=options["inputs"])
     timed = bool(options["times"]) or (options["runtime"], options["power"]) != (None, None)
     both = options["tokens"] is not None and options["decode"] is not None
-    if both and wants_phases(network, form, timed):
+    if both and not (wanted is not None and is_weight_file(network)):
+        check_phases(form, timed)
         prefill, decode = options.copy(), options.copy()
         prefill["decode"] = decode["tokens"] = None
         both_reports, texts = [], []
@@ -275,8 +284,8 @@ def _counting(form: str, options: ShowOptions) -> ReportOptions:
 def _settings(network: str, options: ShowOptions, wanted: LanguageRequest | None) -> AnalyzeOptions:
     settings = analyze_options(options)
     settings["dtype"] = settings["dtype"] or ("fp16" if options["mixed"] else None)
-    if wanted is not None and not network.startswith("hf:"):
-        # A file of weights has no lengths: they are those of the cache.
+    if wanted is not None and is_weight_file(network):
+        # The table is that of the arrays: lengths are those of the cache alone.
         settings["tokens"] = settings["decode"] = settings["batch"] = settings["dtype"] = None
     return settings
 
@@ -316,7 +325,7 @@ def _requested(
     from layerscope.export.fit_lines import MemoryResults
 
     if wanted is not None:
-        return MemoryResults(language=results(network, wanted, options, report.totals.param_bytes))
+        return MemoryResults(language=results(network, wanted, options))
     settings = _settings(network, options, wanted)
     return _memory_results(network, report, options, _counting(form, options), settings)
 
@@ -355,6 +364,7 @@ def _memory_results(
     """Memory of a training step (`--train`) and the largest batch (`--fit`)."""
     from layerscope.analysis.training import sharded
     from layerscope.export.fit_lines import MemoryResults
+    from layerscope.report.language import language
 
     train, mixed, checkpoint = options["train"], options["mixed"], options["checkpoint"]
     training = fitting = None
@@ -381,4 +391,6 @@ def _memory_results(
             source, memory_bytes, train=train, mixed=mixed, checkpoint=checkpoint,
             **counted, **others,
         )  # fmt: skip
-    return MemoryResults(training, fitting)
+    is_open = fitting is not None and train is None and not options["inputs"]
+    is_open = is_open and network.startswith("hf:") and language(report) is not None
+    return MemoryResults(training, fitting, open=CONTEXTS_OPEN if is_open else "")

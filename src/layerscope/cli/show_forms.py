@@ -47,11 +47,10 @@ def render(
             conventions=chosen_conventions(options),
         )  # fmt: skip
     if options["total"]:
-        from layerscope.export.footer import listing
         from layerscope.export.text import total_line
 
         width = terminal(to_file)[0]
-        text = total_line(report) + listing(requested.lines(report), form)
+        text = total_line(report) + _results(report, form, requested)
         return wrapped(text, width) if width else text
     if form in NOTATIONS:
         from layerscope.export.footer import footer
@@ -116,15 +115,28 @@ def _notation_options(options: TableOptions) -> dict[str, object]:
 
 def _below(report: Report, form: str, requested: MemoryResults, stamped: TableView | None) -> str:
     """Lines under the table; those of `--train` and `--fit` are printed even without a stamp."""
-    from layerscope.export.footer import footer, listing
+    from layerscope.export.footer import footer
     from layerscope.export.table import finding_rows
     from layerscope.report.findings import findings
 
-    lines = listing(requested.lines(report), form)
+    lines = _results(report, form, requested)
     below = "\n" + lines if lines else ""
     if stamped is None:
         return below
     return below + footer(report, form, findings(report, rows=finding_rows(report, stamped)))
+
+
+def _results(report: Report, form: str, requested: MemoryResults) -> str:
+    """Sentences, and the table of what fits."""
+    from layerscope.export.footer import listing
+
+    lines = listing(requested.lines(report), form)
+    table = requested.table()
+    if table is None:
+        return lines
+    from layerscope.export.render import text, to_markdown
+
+    return f"{lines}\n{to_markdown([table]) if form == 'markdown' else text([table])}"
 
 
 def _names(text: str) -> list[str]:

@@ -23,6 +23,7 @@ class MemoryResults(Struct, frozen=True):
     training: Training | None = None
     fit: Fit | None = None
     language: LanguageResults | None = None
+    open: str = ""  # what of it is not determined
 
     def lines(self, report: Report) -> tuple[str, ...]:
         """One sentence for each result."""
@@ -31,7 +32,13 @@ class MemoryResults(Struct, frozen=True):
             sentences.append(training_line(self.training, report.batch))
         if self.fit is not None:
             sentences.append(fit_line(self.fit, "training" if self.training else "inference"))
+        if self.open:
+            sentences.append(self.open)
         return (*sentences, *(self.language.lines() if self.language is not None else ()))
+
+    def table(self) -> Grid | None:
+        """What fits by batch size, of a language model."""
+        return None if self.language is None else self.language.table()
 
 
 def headline(found: Fit) -> str:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from layerscope.export.language_lines import LanguageResults, attention_macs, bytes_per_token
+from layerscope.export.language_lines import (
+    LanguageResults,
+    attention_macs,
+    bytes_per_token,
+    format_notes,
+)
 from layerscope.export.language_types import (
     AttentionJson,
     CacheJson,
@@ -36,7 +41,7 @@ def deployment_json(results: LanguageResults) -> DeploymentJson:
         cache=_cache(deployment),
         memory=_use(use),
         fit=None if results.fit is None else _fit(results.fit),
-        notes=list(model.notes),
+        notes=[*model.notes, *format_notes(deployment)],
         devices=None if results.split is None else _devices(deployment, results.split),
     )
 

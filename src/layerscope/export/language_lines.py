@@ -7,7 +7,9 @@ from collections import Counter
 from msgspec import Struct
 from msgspec.structs import replace
 
+from layerscope.export.grid import Cell, Grid
 from layerscope.llm.account import DeployedMemory, Deployment, memory_use
+from layerscope.llm.block_formats import block_format
 from layerscope.llm.cache import LayerCache, cache_bytes, needed
 from layerscope.llm.description import LatentAttention
 from layerscope.llm.devices import Parallelism, stage_memory
@@ -19,8 +21,11 @@ from layerscope.llm.parameters import (
     predictor_params,
     total_params,
 )
+from layerscope.llm.runtimes import allocation
+from layerscope.llm.weight_bytes import format_lines
 from layerscope.report.numbers import bytes_text, exact_text
 
+USES = ("weights", "cache", "activations", "workspace")
 MOST_TOKENS = 100_000  # more tokens are sent to all experts
 NAMES = {
     "full": "full attention",
@@ -47,8 +52,13 @@ class LanguageResults(Struct, frozen=True):
         """One sentence for each result."""
         found = [*_params(self.deployment), *_attention(self.deployment, self.decodes)]
         found += [*cache_lines(self.deployment), memory_line(self.deployment)]
+        found += format_notes(self.deployment)
         found += fit_lines(self.fit) if self.fit is not None else []
         return (*found, *([] if self.split is None else device_lines(self.deployment, self.split)))
+
+    def table(self) -> Grid | None:
+        """The longest context by batch size, if a fit is requested."""
+        return None if self.fit is None else fit_table(self.deployment, self.fit)
 
 
 def _params(deployment: Deployment) -> list[str]:
@@ -113,17 +123,34 @@ def cache_lines(deployment: Deployment) -> list[str]:
     total = sum(each.total for each in layers)
     how = f"as {deployment.program} allocates it" if deployment.program else "as it is needed"
     whose = f"{_many(options.sequences, 'sequence')} of {_many(options.tokens, 'token')}"
+    if deployment.model.encoder:
+        whose = f"{whose}, and {exact_text(options.encoded)} of the encoder,"
     found = [f"Cache of {whose} in {formats}, {how}: {_size(total)}{_kinds(layers)}."]
     if deployment.program:
+        found.append(f"{deployment.program}: {allocation(deployment.program, options)}.")
         least = cache_bytes(deployment.model, options, needed)
         if least != total:
             found.append(f"The mathematics needs {_size(least)} of it.")
+        found += _states(deployment)
     per_token = bytes_per_token(deployment)
     if per_token:
         found.append(f"Each further token of a sequence adds {_size(per_token)}.")
     if any(isinstance(layer.mixer, LatentAttention) for layer in deployment.model.layers):
         found.append(_latent(deployment))
     return found
+
+
+def _states(deployment: Deployment) -> list[str]:
+    """What llama.cpp keeps of recurrent states."""
+    states = sum(each.state for each in deployment.layers())
+    if not states or deployment.program != "llama.cpp":
+        return []
+    copies = deployment.cache.copies
+    each = bytes_text(states // (1 + copies))
+    return [
+        "States are kept in f32, whatever the format of the cache is; each copy that speculative "
+        f"decoding rolls back to takes {each} more."
+    ]
 
 
 def _kinds(layers: tuple[LayerCache, ...]) -> str:
@@ -135,7 +162,8 @@ def _kinds(layers: tuple[LayerCache, ...]) -> str:
     for each, number in counts.items():
         cells = f", {exact_text(each.cells)} cells" if each.cells else ""
         size = bytes_text(each.total)
-        parts.append(f"{_many(number, 'layer')} of {NAMES[each.kind]}{cells}, {size} each")
+        cross = f", {bytes_text(each.cross)} of it for the encoder" if each.cross else ""
+        parts.append(f"{_many(number, 'layer')} of {NAMES[each.kind]}{cells}, {size} each{cross}")
     return " = " + "; ".join(parts)
 
 
@@ -180,6 +208,22 @@ def memory_line(deployment: Deployment) -> str:
     )
 
 
+def format_notes(deployment: Deployment) -> list[str]:
+    """What the formats of weights and cache leave open."""
+    found = []
+    if deployment.stored is None:
+        plain = deployment.activations
+        found += format_lines(block_format(deployment.weights), plain)
+        if deployment.model.quantized:
+            found.append(
+                f"The configuration is of a checkpoint in {deployment.model.quantized}, whose "
+                f"files have their own bytes; these are of weights in {deployment.weights}."
+            )
+    for name in dict.fromkeys((deployment.cache.keys, deployment.cache.values)):
+        found += format_lines(block_format(name), name, "the cache")
+    return found
+
+
 def _profiled(deployment: Deployment) -> str:
     """What vLLM's own peak is measured with."""
     run = deployment.profile
@@ -216,11 +260,32 @@ def fit_lines(fit: LanguageFit) -> list[str]:
         return [f"Nothing fits in {room}: one token takes {_uses(fit.longest_context.use)}."]
     batch = _largest(fit.largest_batch, "Batch", f"at {_many(fit.tokens, 'token')}", room)
     context = _largest(fit.longest_context, "A context of", f"at batch {fit.batch}", room)
-    table = ", ".join(
-        f"batch {batch}: {'any' if length >= MOST else exact_text(length)}"
-        for batch, length in fit.contexts
-    )
-    return [batch, context, f"Longest context by batch in {room}: {table}."]
+    return [batch, context]
+
+
+def fit_rows(deployment: Deployment, fit: LanguageFit) -> list[tuple[str, ...]]:
+    """For each batch size the longest context, its bytes by use, and their sum."""
+    weights = memory_use(deployment).weights
+    found: list[tuple[str, ...]] = []
+    for batch, tokens in fit.contexts:
+        if tokens >= MOST:
+            found.append((exact_text(batch), "any", *[""] * len(USES), ""))
+            continue
+        use = memory_use(deployment.sized(batch, tokens), weights)
+        sizes = (use.weights, use.cache, use.activations, use.workspace)
+        texts = [bytes_text(size) if size else "" for size in sizes]
+        found.append((exact_text(batch), exact_text(tokens), *texts, bytes_text(use.total)))
+    return found
+
+
+def fit_table(deployment: Deployment, fit: LanguageFit) -> Grid | None:
+    """The longest context by batch size, with its bytes by use; None if nothing fits."""
+    rows = fit_rows(deployment, fit)
+    if not rows:
+        return None
+    titles = [Cell("batch"), Cell("longest context"), *(Cell(name, drop=1) for name in USES)]
+    body = [[Cell(text) for text in row] for row in rows]
+    return Grid([[*titles, Cell("memory")], *body])
 
 
 def _largest(found: Largest, what: str, where: str, room: str) -> str:

@@ -9,12 +9,14 @@ from layerscope.export.language_lines import (
     LanguageResults,
     cache_lines,
     fit_lines,
+    fit_rows,
+    format_notes,
     memory_line,
 )
 from layerscope.export.page_types import PageCacheKind, PageCacheLayer, PageFitRow, PageUse
-from layerscope.llm.account import Deployment, memory_use
+from layerscope.llm.account import Deployment
 from layerscope.llm.cache import LayerCache
-from layerscope.llm.fit import MOST, LanguageFit
+from layerscope.llm.fit import LanguageFit
 from layerscope.report.numbers import bytes_text, exact_text
 
 
@@ -31,9 +33,9 @@ def page_use(results: LanguageResults) -> PageUse:
         ],
         most=bytes_text(max((each.total for each in layers), default=0)),
         kinds=_kinds(layers),
-        notes=notes,
+        notes=[*notes, *format_notes(deployment)],
         memory=memory_line(deployment),
-        fits="" if fit is None else " ".join(fits if not fit.contexts else fits[:2]),
+        fits=" ".join(fits),
         contexts=[] if fit is None else _contexts(deployment, fit),
     )
 
@@ -73,16 +75,5 @@ def ranges(numbers: Sequence[int]) -> str:
 
 
 def _contexts(deployment: Deployment, fit: LanguageFit) -> list[PageFitRow]:
-    weights = memory_use(deployment).weights
-    found = []
-    for batch, tokens in fit.contexts:
-        if tokens >= MOST:
-            found.append(PageFitRow(exact_text(batch), "any", ["", "", "", ""], ""))
-            continue
-        use = memory_use(deployment.sized(batch, tokens), weights)
-        sizes = (use.weights, use.cache, use.activations, use.workspace)
-        texts = [bytes_text(size) if size else "" for size in sizes]
-        found.append(
-            PageFitRow(exact_text(batch), exact_text(tokens), texts, bytes_text(use.total))
-        )
-    return found
+    rows = fit_rows(deployment, fit)
+    return [PageFitRow(batch, tokens, uses, total) for batch, tokens, *uses, total in rows]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Sequence
+from math import prod
 from typing import BinaryIO
 
 from msgspec import Struct
@@ -56,7 +58,20 @@ def read(path: str, options: ReadOptions) -> Graph:
     note = NOTE
     if isinstance(parts, int) and parts > 1:
         note = f"{NOTE}, and only those of this file, one of {parts}"
-    return parameters_only(path, found.arrays, note)
+    return parameters_only(path, found.arrays, f"{note}; {stored_types(found.arrays)}")
+
+
+def stored_types(arrays: Sequence[StoredArray]) -> str:
+    """The parameters and bytes of each type of arrays, the largest first."""
+    counts: dict[str, tuple[int, int]] = {}
+    for array in arrays:
+        numbers, size = counts.get(array.dtype, (0, 0))
+        more = storage_bytes(prod(array.shape), array.dtype)
+        counts[array.dtype] = numbers + prod(array.shape), size + more
+    listed = sorted(counts.items(), key=lambda each: -each[1][1])
+    total = sum(size for _, size in counts.values())
+    parts = (f"{name}: {numbers:,} in {size:,} bytes" for name, (numbers, size) in listed)
+    return f"parameters by type, {total:,} bytes in all: {'; '.join(parts)}"
 
 
 class HeaderReader:

@@ -12,11 +12,12 @@ from msgspec.structs import replace
 from layerscope.errors import UsageError
 from layerscope.formats.config_file import read_config
 from layerscope.formats.gguf import gguf_file
+from layerscope.graph.types import storage_bytes
 from layerscope.llm.block_formats import block_format
 from layerscope.llm.cache import CacheOptions, LayerCache, Rule, cache_bytes, layer_caches, needed
 from layerscope.llm.description import EXPERTS, DecoderLayer, LanguageModel
 from layerscope.llm.families import describe
-from layerscope.llm.gguf_config import gguf_model
+from layerscope.llm.gguf_model import gguf_model
 from layerscope.llm.runtimes import runtime
 from layerscope.llm.runtimes.vllm import PERCENT, ProfileRun, profile_run
 from layerscope.llm.weight_bytes import weight_bytes
@@ -76,16 +77,30 @@ class DeployedMemory(Struct, frozen=True):
         return self.weights + self.cache + self.activations + self.workspace
 
 
+def is_gguf(network: str) -> bool:
+    """Whether a network is a GGUF file, with or without `hf:`."""
+    return network.lower().endswith(GGUF_SUFFIX)
+
+
 def read_language_model(network: str) -> LanguageModel:
     """The language model of `hf:config.json`, `hf:folder` or a GGUF file."""
-    if network.lower().endswith(GGUF_SUFFIX):
-        return gguf_model(gguf_file(network), network)
+    if is_gguf(network):
+        path = network.removeprefix(PREFIX)
+        return gguf_model(gguf_file(path), path)
     if not network.startswith(PREFIX):
         raise UsageError(f"{network}: no configuration of a language model, such as hf:config.json")
     path = network.removeprefix(PREFIX)
     path = os.path.join(path, "config.json") if os.path.isdir(path) else path
     settings: Mapping[str, object] = read_config(path)
     return describe(settings, path)
+
+
+def stored_weights(network: str) -> int | None:
+    """Bytes of the arrays of a GGUF file; None for a configuration."""
+    if not is_gguf(network):
+        return None
+    arrays = gguf_file(network.removeprefix(PREFIX)).arrays
+    return sum(storage_bytes(prod(array.shape), array.dtype) for array in arrays)
 
 
 def rows_at_once(deployment: Deployment) -> tuple[int, int]:
@@ -135,7 +150,7 @@ def memory_use(deployment: Deployment, weights: int | None = None) -> DeployedMe
     is_end = at_end + logits > inside
     weights = deployment.stored if weights is None else weights
     if weights is None:
-        weights = weight_bytes(model, block_format(deployment.weights))
+        weights = weight_bytes(model, block_format(deployment.weights), deployment.activations)
     return DeployedMemory(
         weights=weights,
         cache=cache_bytes(model, deployment.cache, deployment.rule),

@@ -22,7 +22,8 @@ class BlockFormat(Struct, frozen=True):
     block: int  # numbers in a block
     block_bytes: int
     ggml_type: int | None = None  # the number of the type in GGUF files
-    keeps: str = ""  # what stays in 16 bits: embeddings, heads and routers ("linear layers alone")
+    keeps: str = ""  # what it quantizes, if embeddings, heads and routers stay in a plain dtype
+    has_scales: bool = True  # false: a name of bits alone, such as int4, which says no scales
 
     @property
     def bits(self) -> Fraction:
@@ -37,9 +38,10 @@ class BlockFormat(Struct, frozen=True):
 LINEAR = "linear layers alone"
 _OTHERS = (
     BlockFormat("q6_0", 32, 26),  # a type of ik_llama.cpp's caches
-    BlockFormat("fp8", 1, 1),
-    BlockFormat("int8", 1, 1),
-    BlockFormat("int4", 2, 1),
+    # Names of bits alone: how many numbers share a scale is not said, so that none are counted.
+    BlockFormat("fp8", 1, 1, keeps=LINEAR, has_scales=False),
+    BlockFormat("int8", 1, 1, keeps=LINEAR, has_scales=False),
+    BlockFormat("int4", 2, 1, keeps=LINEAR, has_scales=False),
     BlockFormat("nvfp4", 16, 9, keeps=LINEAR),  # an fp8 scale for 16 numbers
     BlockFormat("nf4", 64, 36, keeps=LINEAR),  # an fp32 scale for 64 numbers
     # Scales in 8 bits for 64 numbers, and an fp32 scale for 256 of these.

@@ -95,3 +95,15 @@ class LanguageModel(Struct, frozen=True, kw_only=True):
         DecoderLayer, ...
     ] = ()  # layers of multi-token prediction, in checkpoints alone
     notes: tuple[str, ...] = ()
+    encoded: int = 0  # tokens of the encoder, where their number is fixed
+    quantized: str = ""  # how the checkpoint is quantized, as the configuration says
+
+
+ENCODED = 128  # tokens of an encoder for a step of decoding, unless their number is fixed
+
+
+def encoder_tokens(model: LanguageModel, prompt: int | None) -> int:
+    """Tokens that the decoder attends to in the encoder: the prompt, or what the model fixes."""
+    if not model.encoder:
+        return 0
+    return model.encoded or prompt or ENCODED

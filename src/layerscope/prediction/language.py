@@ -18,6 +18,7 @@ from layerscope.report.generation import LayerStep, Roof
 
 MICRO_BATCH = 512  # tokens that runtimes compute at once, reading the weights anew
 MICRO = 1e-6
+NO_FLASH = ("datacenter", "geforce", "workstation")  # families whose speeds are of May 2024
 # Tensor cores of Hopper reach their peak by wgmma. Kernels of llama.cpp use mma.sync, which all
 # generations have and which reaches this share of it (arXiv 2402.13499).
 HOPPER, HOPPER_SHARE = ("h100", "h100-pcie", "h200"), 0.63

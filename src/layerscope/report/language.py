@@ -75,7 +75,8 @@ def lines(report: Report) -> tuple[str, ...]:
     found = language(report)
     if found is None:
         return ()
-    text = [_work(found, report), f"Weights: {_sizes(found.weight_bytes, report.sign('params'))}."]
+    sizes = _sizes(found.weight_bytes, report.sign("params"))
+    text = [_work(found, report), f"Weights, all in one dtype without scales: {sizes}."]
     if found.cache_bytes is not None:
         many = f" in each of {report.batch} sequences" if report.batch > 1 else ""
         whose = f"{_tokens(found.cache_tokens)}{many}"

@@ -11,6 +11,8 @@ import pytest
 import layerscope
 from layerscope.cli import run
 from layerscope.errors import FormatError, UnknownName
+from layerscope.llm.families import describe
+from layerscope.llm.parameters import total_params
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -148,3 +150,65 @@ def test_both_steps_are_predicted_for_the_machine_that_is_named(
     words = ["predict", _written(tmp_path, QWEN), "--on", "h100", "--tokens", "8", "--decode", "9"]
     assert run(words) == 0
     assert capsys.readouterr().out.count("layerscope 0.1.0 · NVIDIA H100 SXM") == 2
+
+
+MIMO: dict[str, Any] = {
+    **TEXT, "model_type": "mimo_v2_flash", "architectures": ["MiMoV2FlashForCausalLM"],
+    "num_hidden_layers": 3, "v_head_dim": 8, "moe_intermediate_size": 32, "n_routed_experts": 8,
+    "num_experts_per_tok": 2, "sliding_window": 4, "swa_num_key_value_heads": 4,
+    "hybrid_layer_pattern": [1, 0, 1], "moe_layer_freq": [1, 0, 0],
+}  # fmt: skip
+
+
+def test_lists_of_layers_that_the_class_does_not_read(tmp_path: Path) -> None:
+    """transformers takes the published pattern for granted, whatever these lists say."""
+    found = layerscope.analyze(_written(tmp_path, MIMO), tokens=9)
+    own = {**MIMO, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+           "mlp_layer_types": ["sparse", "dense", "dense"]}  # fmt: skip
+    del own["hybrid_layer_pattern"], own["moe_layer_freq"]
+    same = layerscope.analyze(_written(tmp_path, own), tokens=9)
+    assert found.total_params == same.total_params == total_params(describe(MIMO))
+    assert found.total_macs == same.total_macs
+    assert found.graph.windows == same.graph.windows
+    seen = [window is not None for window in found.graph.windows.values()]
+    assert seen == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("hybrid_layer_pattern", [1, 0]), ("hybrid_layer_pattern", [1, 0, 2]),
+        ("moe_layer_freq", "all"), ("swa_num_key_value_heads", 2), ("swa_head_dim", 8),
+        ("add_full_attention_sink_bias", True), ("n_shared_experts", 1),
+    ],
+)  # fmt: skip
+def test_what_the_class_cannot_follow_is_refused(tmp_path: Path, name: str, value: object) -> None:
+    with pytest.raises(FormatError, match=name):
+        layerscope.analyze(_written(tmp_path, {**MIMO, name: value}), tokens=9)
+
+
+@pytest.mark.parametrize("kind", ["t5", "bart", "whisper"])
+def test_the_cache_of_a_decoder_has_the_keys_of_the_encoder(
+    tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = {"t5": "T5", "bart": "Bart", "whisper": "Whisper"}[kind]
+    config = {"model_type": kind, "architectures": [f"{named}ForConditionalGeneration"]}
+    path = _written(tmp_path, config)
+    words = ["show", path, "--decode", "40", "--runtime", "transformers", "--as", "json"]
+    assert run(words) == 0
+    found = json.loads(capsys.readouterr().out)
+    counted = found["deployment"]["cache"]
+    assert counted["bytes"] == found["language"]["cache_bytes"]["fp16"]
+    assert all(layer["cross_bytes"] > 0 for layer in counted["layers"])
+
+
+@pytest.mark.parametrize(("kind", "is_described"), [("llama", True), ("xglm", False)])
+def test_fit_says_where_caches_are_not_described(
+    tmp_path: Path, kind: str, is_described: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = {**TEXT, "model_type": kind, "num_layers": 1, "d_model": 64, "attention_heads": 4}
+    words = ["show", _written(tmp_path, config), "--tokens", "9", "--fit", "1GB", "--total"]
+    assert run(words) == 0
+    found = capsys.readouterr().out
+    assert ("A context of" in found) == ("batch  longest context" in found) == is_described
+    assert ("caches of this model_type are not described" in found) != is_described

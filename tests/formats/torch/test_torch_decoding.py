@@ -163,8 +163,13 @@ def test_the_batch_that_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
     assert layerscope.fit(f"hf:{path}", needed(5), decode=50).batch == 5
     assert layerscope.fit(f"hf:{path}", needed(5) - 1, decode=50).batch == 4
-    assert run(["show", f"hf:{path}", "--decode", "50", "--fit", str(needed(7)), "--total"]) == 0
-    assert "Batch 7 is the largest" in capsys.readouterr().out
+    # On the command line it is the memory of a deployment: keys and values, a row and its logits.
+    weights = layerscope.analyze(f"hf:{path}", decode=50).total_params * 4
+    room = weights + 7 * 4 * (2 * 50 * 2 * 96 + 96 + 50257)
+    words = ["show", f"hf:{path}", "--decode", "50", "--dtype", "fp32", "--total", "--fit"]
+    for bytes_given, batch in ((room, 7), (room - 1, 6)):
+        assert run([*words, str(bytes_given)]) == 0
+        assert f"Batch {batch} is the largest" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("kind", ENCODERS)

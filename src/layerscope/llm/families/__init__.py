@@ -56,6 +56,19 @@ TEXT_NOTE = "the text part alone: images are read by layers that are not counted
 
 def describe(values: Mapping[str, object], where: str = "configuration") -> LanguageModel:
     """The layers that a configuration describes; of a model of images and text, its text part."""
+    found = _whole_or_text(values, where)
+    return replace(found, quantized=_quantized(values) or _quantized(values.get("text_config")))
+
+
+def _quantized(values: object) -> str:
+    """How a checkpoint is quantized: the algorithm, else the program that did it."""
+    found = values.get("quantization_config") if isinstance(values, dict) else None
+    names = ("quant_algo", "quant_method")
+    given = [found[name] for name in names if found.get(name)] if isinstance(found, dict) else []
+    return str(given[0])[:80] if given else ""
+
+
+def _whole_or_text(values: Mapping[str, object], where: str) -> LanguageModel:
     kind = str(values.get("model_type", ""))
     config = ConfigValues(values, where, kind)
     if kind in TEXT_PARTS:

@@ -139,6 +139,7 @@ def whisper(config: ConfigValues) -> LanguageModel:
         vocabulary=vocabulary,
         outer=outer,
         encoder=_bart_layers(config, "encoder", False),
+        encoded=config.size("max_source_positions"),
     )
 
 

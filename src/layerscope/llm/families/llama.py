@@ -151,10 +151,17 @@ SPARSE = frozenset({
 })  # fmt: skip
 
 
-def _mimo_predictor(layer: DecoderLayer, hidden: int, vocabulary: int) -> DecoderLayer:
-    """MiMo's layer of multi-token prediction: no copies of the embedding and of the head."""
-    found = with_predictor(layer, hidden, vocabulary)
-    return replace(found, parts={k: v for k, v in found.parts.items() if k != "copies"})
+def _mimo_predictor(layer: DecoderLayer, hidden: int, _vocabulary: int) -> DecoderLayer:
+    """MiMo's layer of multi-token prediction, without copies of the embedding and of the head.
+
+    The names are those of its modeling_mimo.py, which vLLM's mimo_mtp.py repeats.
+    """
+    names = ("token_layernorm", "hidden_layernorm", "final_layernorm")
+    extra = {
+        **linear("input_proj", hidden, 2 * hidden),
+        **merged(*(norm(name, hidden) for name in names)),
+    }
+    return replace(layer, parts={**layer.parts, "predictor": extra})
 
 
 # Whose checkpoints have layers of multi-token prediction.

@@ -12,9 +12,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from layerscope.errors import FormatError, MissingExtra, UnknownName
-from layerscope.formats.config_file import read_config
 from layerscope.formats.torch.capture import the_torch
 from layerscope.formats.torch.model_names.building import bounded_model, build
+from layerscope.formats.torch.model_names.settings import (
+    is_gguf,
+    model_settings,
+    stored_array_notes,
+)
 from layerscope.formats.torch.model_names.stored_weights import stored_weight_notes
 from layerscope.formats.torch.model_names.torchvision_timm import torchvision_models
 from layerscope.graph.types import Shape
@@ -45,10 +49,12 @@ DECODER_TOKENS: Shape = (1, 16)  # of the decoder of an encoder-decoder
 def hugging_face_model(
     path: str,
 ) -> tuple[PreTrainedModel, Mapping[str, Shape], tuple[str, ...]]:
-    """Build the model of a config.json or of its folder; also its input shapes, and notes."""
+    """Build the model of a config.json, of its folder or of a GGUF file.
+
+    Also its input shapes, and notes.
+    """
     folder = path if os.path.isdir(path) else ""
     path = os.path.join(path, "config.json") if folder else path
-    settings = read_config(path)
     torch = the_torch()
     if find_spec("torchvision") is not None:
         torchvision_models(torch)
@@ -56,6 +62,7 @@ def hugging_face_model(
         transformers = importlib.import_module("transformers")
     except ImportError:
         raise MissingExtra("a model of transformers", "hf") from None
+    settings = model_settings(path, transformers)
     kind = settings.pop("model_type")
     has_code = settings.pop("auto_map", None)
     named = next(iter(settings.get("architectures") or ()), "")
@@ -90,6 +97,8 @@ def hugging_face_model(
         )
     if folder:
         notes = (*notes, *stored_weight_notes(folder, model))
+    if is_gguf(path):
+        notes = (*notes, *stored_array_notes(path, model))
     if reads_text_alone(model):
         notes = (*notes, TEXT_ALONE)
     return model, _default_inputs(path, model, config), notes

@@ -1,4 +1,4 @@
-"""The configuration of a language model from the metadata of a GGUF file."""
+"""The configuration of a language model, in the names of transformers, from a GGUF file."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from layerscope.errors import FormatError, UnknownName
 from layerscope.formats.gguf import GgufFile
-from layerscope.llm.description import LanguageModel
-from layerscope.llm.families import describe
 
 # Architectures of llama.cpp by the model_type of transformers.
 ARCHITECTURES = {
@@ -22,6 +20,7 @@ ARCHITECTURES = {
 }  # fmt: skip
 # Keys of the metadata, after the architecture, by the names of transformers.
 KEYS = {
+    "context_length": ("max_position_embeddings",),
     "block_count": ("num_hidden_layers",),
     "embedding_length": ("hidden_size",),
     "feed_forward_length": ("intermediate_size",),
@@ -42,8 +41,13 @@ KEYS = {
 }
 
 
-def gguf_config(found: GgufFile) -> dict[str, object]:
+def gguf_config(found: GgufFile, path: str) -> dict[str, object]:
     """Values of a configuration, in the names of transformers."""
+    for key, value in found.metadata.items():
+        name = key.partition(".")[2]
+        if value is None and name in KEYS:  # lists are skipped
+            what = "heads" if "head" in name else "values"
+            raise FormatError(f"{path}: {key} is a list: {what} differ by layer")
     architecture = str(found.metadata.get("general.architecture", ""))
     if architecture not in ARCHITECTURES:
         raise UnknownName("architecture of GGUF", architecture, ARCHITECTURES)
@@ -80,11 +84,3 @@ def _latent(
     if "q_lora_rank" not in config:
         found["q_lora_rank"] = None
     return found
-
-
-def gguf_model(found: GgufFile, path: str) -> LanguageModel:
-    """The language model of a GGUF file of one of these architectures."""
-    for key, value in found.metadata.items():
-        if key.endswith("attention.head_count_kv") and value is None:
-            raise FormatError(f"{path}: {key} is a list: heads differ by layer")
-    return describe(gguf_config(found), path)
