@@ -98,6 +98,8 @@ def printed_sizes(
         text = row.cells[column].text
         if plain(text) in EMPTY:
             continue
+        if row.kind == "fc" and heading.meaning in ("input", "output"):
+            text = _as_vector(text, reading)
         refers = row.kind in ("concat", "add") and heading.meaning in ("input", "output")
         if refers and len(axes(text)) == 1 and not reading.lines:
             continue  # numbers of other rows
@@ -114,6 +116,17 @@ def printed_sizes(
             else:
                 found[name] = SizeFact(value, at)
     return found, again
+
+
+def _as_vector(text: str, reading: Reading) -> str:
+    """The cell of a fully connected layer, where 1x4096 is 4,096 features.
+
+    In a table of batches or sequences the first axis is one of those.
+    """
+    shape = axes(text)
+    if reading.batch is not None or reading.sequence or reading.sides:
+        return text
+    return str(shape[1]) if len(shape) == 2 and shape[0] == 1 and shape[1] is not None else text
 
 
 def _is_longer(text: str, reading: Reading) -> bool:
