@@ -128,4 +128,5 @@ def equal_with(one: SizeFact, two: SizeFact) -> Callable[[CellPart, Fraction], b
 
 
 def _says(fact: SizeFact, part: CellPart) -> bool:
-    return all(c == part or (part[2] == WHOLE and c[:2] == part[:2]) for c in fact.cells)
+    same = (c == part or (part[2] == WHOLE and c[:2] == part[:2]) for c in fact.cells)
+    return bool(fact.cells) and all(same)
