@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from layerscope.auditing.blame import blamed
-from layerscope.auditing.conventions import ColumnConvention, with_or_without_biases
+from layerscope.auditing.conventions import ColumnConvention, Key, with_or_without_biases
 from layerscope.auditing.equations import Equation, Suspect
 from layerscope.auditing.figure_equations import text_of, tied_layer
 from layerscope.auditing.findings import AuditedColumn, AuditedTable, Finding, FindingKind
 from layerscope.auditing.open_kernels import by_sum, shown_by_others
-from layerscope.auditing.state import SUMMED, Checked, Key, checked_sheet, counts_of
+from layerscope.auditing.state import SUMMED, Checked, checked_sheet, counts_of
 from layerscope.auditing.totals import TotalCheck, check_plain_total, check_total
 from layerscope.documents.figures import RULES
 from layerscope.sheets.kinds import Kind, plain

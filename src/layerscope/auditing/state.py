@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from layerscope.auditing.conventions import ColumnConvention, choose
+from layerscope.auditing.conventions import ColumnConvention, Key, agreed, choices, choose, way_of
 from layerscope.auditing.equations import Equation, counted
 from layerscope.auditing.field_equations import field_equations
 from layerscope.auditing.figure_equations import (
@@ -18,14 +19,12 @@ from layerscope.auditing.figure_equations import (
 )
 from layerscope.auditing.shape_equations import shape_equations
 from layerscope.auditing.shares import SharedColumn, infer_groups, shared_column, shared_equations
-from layerscope.documents.headings import Meaning
 from layerscope.sheets.attach import attach
 from layerscope.sheets.corrections import Renamed, correct_kinds
 from layerscope.sheets.kernels import infer
 from layerscope.sheets.sheet import Claim, Sheet
 from layerscope.sheets.structure import RowLayer, layers_of
 
-Key = tuple[Meaning, str]  # of a column: its meaning, and its heading unless labels say the meaning
 COUNTED = ("params", "weights", "macs", "flops", "madds", "memory", "activations")
 SUMMED = (*COUNTED, "read", "written", "traffic", "time")  # a total is a sum
 TRUSTED = 2  # a convention is stated if it explains at least one figure in so many
@@ -54,18 +53,39 @@ def checked_sheet(sheet: Sheet, number: int, like: Checked | None = None) -> Che
     batch = _batch(columns, layers) if like is None else like.batch
     infer(rows, batch, branched=attach(rows))
     infer_groups([claims for key, claims in columns.items() if key[0] in COUNTED], layers)
-    conventions = {}
-    for key, claims in columns.items():
-        found = like.conventions.get(key) if like else None
-        if like is None or (found is not None and found.unsettled):
-            found = choose(counts_of(claims), layers, batch)
-            found = found if found is not None and _trusted(found) else None
-        if found is not None:
-            conventions[key] = found
+    found = dict(_conventions(columns, layers, batch, like))
+    conventions = {key: found[key] for key in columns if key in found}
     checked = Checked(sheet, number, layers, columns, conventions, renamed, batch)
     checked.shared = dict(_shared(checked)) if like is None else like.shared
     checked.equations = counted(list(_equations(checked, rows)))
     return checked
+
+
+def _conventions(
+    columns: dict[Key, list[Claim]], layers: dict[int, RowLayer], batch: int, like: Checked | None
+) -> Iterator[tuple[Key, ColumnConvention]]:
+    """The convention of each column; those of a sheet that is like it stay if they are settled."""
+    by_unit: dict[str, dict[Key, list[ColumnConvention]]] = {}
+    for key, claims in columns.items():
+        before = like.conventions.get(key) if like else None
+        if like is not None and (before is None or not before.unsettled):
+            if before is not None:
+                yield key, before
+            continue
+        counted = counts_of(claims)
+        good = [each for each in choices(counted, layers, batch) if _trusted(each)]
+        if before is not None:
+            same = [each for each in good if way_of(each) == way_of(before)]
+            yield from ((key, replace(each, written=before.written)) for each in same[:1])
+            good = good if not same else []
+        prefixed = [c for c in counted if c.figure is not None and c.figure.power]
+        if good and prefixed and prefixed[0].figure is not None:
+            unit = prefixed[0].figure.unit or prefixed[0].heading.unit
+            by_unit.setdefault(unit, {})[key] = good
+        elif good:
+            yield key, good[0]
+    for found in by_unit.values():
+        yield from agreed(found).items()
 
 
 def _shared(checked: Checked) -> Iterator[tuple[Key, SharedColumn]]:
