@@ -75,6 +75,8 @@ def _either(
     def holds(part: CellPart, value: Fraction) -> bool | None:
         if part not in given.cells | fact.cells and any(_says(other, part) for other in others):
             return value == fact.value
+        if _says(fact, part) and any(value == other.value for other in others):
+            return True
         return equal_with(given, fact)(part, value)
 
     return holds

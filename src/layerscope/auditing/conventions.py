@@ -42,6 +42,7 @@ class ColumnConvention(Struct, frozen=True):
     of: int = 0
     written: int = FEW  # explained figures with a prefix, which show base and rounding
     unsettled: tuple[Kind, ...] = ()  # kinds without a figure that their rule explains
+    tied: tuple[Way, ...] = ()  # ways of writing that explain as many figures
 
     def count(self, layer: RowLayer) -> Fraction | None:
         """The figure of a layer by this convention, in the unit of the heading."""
@@ -67,13 +68,15 @@ class ColumnConvention(Struct, frozen=True):
 
     def explains(self, figure: Figure, number: Fraction) -> bool:
         """Whether a figure is how this convention prints a number."""
-        if self.written < FEW and figure.power:
-            return any(
-                figure.stands_for(number, base, how)
-                for base in (1000, 1024)
-                for how in {*RULES[:2], self.rounding}
-            )
-        return figure.stands_for(number, self.base, self.rounding)
+        ways = self.ways() if self.written < FEW and figure.power else (way_of(self),)
+        return any(figure.stands_for(number, base, how) for base, how in ways)
+
+    def ways(self) -> tuple[Way, ...]:
+        """How figures may be written: in one way, unless its figures show several."""
+        own = way_of(self)
+        if self.written >= FEW:
+            return self.tied or (own,)
+        return tuple(dict.fromkeys((own, *product((1000, 1024), (*RULES[:2], self.rounding)))))
 
     def text(self) -> str:
         """The convention in words."""
@@ -132,13 +135,21 @@ def agreed(columns: Mapping[Key, Sequence[ColumnConvention]]) -> dict[Key, Colum
     `columns` are those of figures in one unit, which a document writes in one way as a rule.
     """
     votes = Counter(way for found in columns.values() for way in {way_of(each) for each in found})
-    chosen = {
-        key: max(found, key=lambda each: votes[way_of(each)]) for key, found in columns.items()
-    }
     written: Counter[Way] = Counter()
-    for each in chosen.values():
-        written[way_of(each)] += each.written
+    chosen = {}
+    for key, found in columns.items():
+        most = max(votes[way_of(each)] for each in found)
+        best = [each for each in found if votes[way_of(each)] == most]
+        chosen[key] = replace(best[0], tied=_narrowest(map(way_of, best)))
+        written[way_of(best[0])] += best[0].written
     return {key: replace(each, written=written[way_of(each)]) for key, each in chosen.items()}
+
+
+def _narrowest(ways: Iterable[Way]) -> tuple[Way, ...]:
+    """Ways of writing without those to significant digits where every digit may count."""
+    found = dict.fromkeys(ways)
+    wider = {(base, f"{rounding} figures") for base, rounding in found}
+    return tuple(way for way in found if way not in wider)
 
 
 def way_of(convention: ColumnConvention) -> Way:

@@ -8,7 +8,15 @@ from fractions import Fraction
 from msgspec import Struct
 from msgspec.structs import replace
 
-from layerscope.auditing.conventions import ColumnConvention, Key, agreed, choices, choose, way_of
+from layerscope.auditing.conventions import (
+    ColumnConvention,
+    Key,
+    Way,
+    agreed,
+    choices,
+    choose,
+    way_of,
+)
 from layerscope.auditing.equations import Equation, counted
 from layerscope.auditing.field_equations import field_equations
 from layerscope.auditing.figure_equations import (
@@ -42,6 +50,33 @@ class Checked(Struct):
     batch: int = 1
     equations: Sequence[Equation] = ()
     shared: Mapping[Key, SharedColumn] = {}  # columns that print shares only
+
+    def label(self, row: int) -> str:
+        """The first cell of a row that is not empty."""
+        return self.sheet.rows[row].label
+
+    def heading(self, column: int) -> str:
+        """The heading of a column as it is printed."""
+        cells = self.sheet.table.heading.cells
+        return cells[column].text if column < len(cells) else ""
+
+    def where(self, claim: Claim) -> tuple[int, int, str, str]:
+        """Table, line, row and column of a figure, as a finding names them."""
+        return self.number, claim.cell.line, self.label(claim.row), self.heading(claim.column)
+
+    def convention_of(self, claim: Claim) -> ColumnConvention | None:
+        """The convention of the column of a figure."""
+        return self.conventions.get(key_of(claim))
+
+    def ways(self, claim: Claim | None) -> tuple[Way, ...]:
+        """How the column of a figure may write it."""
+        convention = self.convention_of(claim) if claim is not None else None
+        return () if convention is None else convention.ways()
+
+
+def key_of(claim: Claim) -> Key:
+    """The column of a figure."""
+    return claim.meaning, "" if claim.labelled else claim.heading.text
 
 
 def checked_sheet(sheet: Sheet, number: int, like: Checked | None = None) -> Checked:
@@ -104,8 +139,7 @@ def _columns(sheet: Sheet) -> dict[Key, list[Claim]]:
     found: dict[Key, list[Claim]] = {}
     for row in sheet.rows:
         for claim in row.claims:
-            key = (claim.meaning, "" if claim.labelled else claim.heading.text)
-            found.setdefault(key, []).append(claim)
+            found.setdefault(key_of(claim), []).append(claim)
     return found
 
 
