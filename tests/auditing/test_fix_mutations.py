@@ -25,7 +25,7 @@ from tests.auditing.test_mutations import (
     document,
 )
 
-SAMPLE = 10
+SAMPLE = 5
 SEED = 11
 
 

@@ -258,7 +258,7 @@ def _blank(checked: Checked, claim: Claim) -> Finding:
         *checked.where(claim),
         "missing", "", expected,
         f"other rows of kind {layer.kind.replace('_', ' ')} have a figure here",
-        ways=() if convention is None else convention.ways(),
+        ways=() if convention is None else convention.ways(prefixed=convention.written > 0),
     )  # fmt: skip
 
 

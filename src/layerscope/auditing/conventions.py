@@ -68,13 +68,14 @@ class ColumnConvention(Struct, frozen=True):
 
     def explains(self, figure: Figure, number: Fraction) -> bool:
         """Whether a figure is how this convention prints a number."""
-        ways = self.ways() if self.written < FEW and figure.power else (way_of(self),)
+        open_ = figure.power and self.written < FEW
+        ways = self.ways(prefixed=True) if open_ else (way_of(self),)
         return any(figure.stands_for(number, base, how) for base, how in ways)
 
-    def ways(self) -> tuple[Way, ...]:
-        """How figures may be written: in one way, unless its figures show several."""
+    def ways(self, *, prefixed: bool) -> tuple[Way, ...]:
+        """How figures may be written: in one way, unless those of the column show several."""
         own = way_of(self)
-        if self.written >= FEW:
+        if self.written >= FEW or not prefixed:
             return self.tied or (own,)
         return tuple(dict.fromkeys((own, *product((1000, 1024), (*RULES[:2], self.rounding)))))
 
@@ -140,12 +141,12 @@ def agreed(columns: Mapping[Key, Sequence[ColumnConvention]]) -> dict[Key, Colum
     for key, found in columns.items():
         most = max(votes[way_of(each)] for each in found)
         best = [each for each in found if votes[way_of(each)] == most]
-        chosen[key] = replace(best[0], tied=_narrowest(map(way_of, best)))
+        chosen[key] = replace(best[0], tied=narrowest(map(way_of, best)))
         written[way_of(best[0])] += best[0].written
     return {key: replace(each, written=written[way_of(each)]) for key, each in chosen.items()}
 
 
-def _narrowest(ways: Iterable[Way]) -> tuple[Way, ...]:
+def narrowest(ways: Iterable[Way]) -> tuple[Way, ...]:
     """Ways of writing without those to significant digits where every digit may count."""
     found = dict.fromkeys(ways)
     wider = {(base, f"{rounding} figures") for base, rounding in found}

@@ -15,6 +15,7 @@ from layerscope.auditing.conventions import (
     agreed,
     choices,
     choose,
+    narrowest,
     way_of,
 )
 from layerscope.auditing.equations import Equation, counted
@@ -71,7 +72,9 @@ class Checked(Struct):
     def ways(self, claim: Claim | None) -> tuple[Way, ...]:
         """How the column of a figure may write it."""
         convention = self.convention_of(claim) if claim is not None else None
-        return () if convention is None else convention.ways()
+        if claim is None or convention is None:
+            return ()
+        return convention.ways(prefixed=claim.figure is not None and claim.figure.power > 0)
 
 
 def key_of(claim: Claim) -> Key:
@@ -118,7 +121,7 @@ def _conventions(
             unit = prefixed[0].figure.unit or prefixed[0].heading.unit
             by_unit.setdefault(unit, {})[key] = good
         elif good:
-            yield key, good[0]
+            yield key, replace(good[0], tied=narrowest(map(way_of, good)))
     for found in by_unit.values():
         yield from agreed(found).items()
 

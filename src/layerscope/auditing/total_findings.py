@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 from layerscope.auditing.conventions import Key, with_or_without_biases
 from layerscope.auditing.figure_equations import text_of
 from layerscope.auditing.findings import Finding
 from layerscope.auditing.state import SUMMED, Checked, counts_of
 from layerscope.auditing.totals import TotalCheck, check_plain_total, check_total
+from layerscope.documents.figures import RULES
 from layerscope.sheets.sheet import Claim
 
 FEW_OPEN = 3  # figures that may be wrong instead of a total
@@ -37,7 +39,7 @@ def total_findings(
                 reason = "the column does not add up to it"
                 where = checked.where(claim)
                 also = _unsupported(checked, claims)
-                ways = checked.ways(claim)
+                ways = tuple(product({base for base, _ in checked.ways(claim)}, RULES[:2]))
                 findings.append(
                     Finding(*where, "total", claim.cell.text, expected, reason, also, ways=ways)
                 )
@@ -82,7 +84,7 @@ def _odd(checked: Checked, key: Key, claims: Sequence[Claim]) -> Finding | None:
         return None
     reason = "the column adds up to its total without it"
     where = checked.where(odd[0])
-    return Finding(*where, "figure", odd[0].cell.text, "0", reason, ways=convention.ways())
+    return Finding(*where, "figure", odd[0].cell.text, "0", reason, ways=checked.ways(odd[0]))
 
 
 def _total(checked: Checked, key: Key, claim: Claim) -> TotalCheck:

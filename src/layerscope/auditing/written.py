@@ -142,10 +142,10 @@ def texts(
     for value_ in dict.fromkeys((number / scale, number)):
         for each in styles[:6]:
             shown = [
-                each.text(value_, way, digits if "figures" in way[1] else 0)
-                for way in (each.prefix and ways) or WAYS
+                each.text(value_, way, digits if each.prefix and "figures" in way[1] else 0)
+                for way in ways or WAYS
             ]
-            if ways and each.prefix and len(set(shown)) > 1 and not found:
+            if ways and len(set(shown)) > 1 and not found:
                 return []
             found |= dict.fromkeys(shown)
         if value_.denominator == 1:
