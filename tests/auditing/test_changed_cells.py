@@ -43,6 +43,15 @@ CHANGES = [
     ("resnet18", "layersheet", 30, "| 3                   | 3", "| 6                   | 3",
      "Patch Size (Height)"),
     ("squeezenet1_1", "darknet.2018", 2, "224 x 224", "124 x 224", "input"),
+    # activations and norms take one element, also where the field is the whole input
+    ("lenet5", "matconvnet.csv", 4, '"1","1","1","1",', '"6","1","1","1",', "support"),
+    ("lenet5", "matconvnet.csv", 8, '"0","0","0","0",', '"2","0","0","0",', "pad"),
+    ("resnet18", "matconvnet.csv", 7, '"2","1","1","2"', '"2","4","1","2"', "stride"),
+    # the output size is not printed: the memory contradicts the stride or the padding
+    ("resnet18", "backbone", 13, "|   1    |", "|   3    |", "stride"),
+    ("resnet18", "backbone", 30, "|    1    |", "|    6    |", "padding"),
+    # 960 channels of three rows without a join explain the parameters with 34 filters
+    ("squeezenet1_1", "backbone", 36, "|     64 ", "|     34 ", "**channel**"),
 ]  # fmt: skip
 
 
@@ -56,6 +65,18 @@ def test_a_changed_cell(
     (finding,) = of_figures(audit_text("\n".join(lines), "changed").findings)
     named = (f"{finding.column} in line {finding.line}", *finding.also)
     assert f"{column} in line {number}" in named
+
+
+def test_an_input_that_the_figures_of_its_row_show() -> None:
+    """The row above has 192 channels, and the parameters show the 48 of an earlier row."""
+    text = document("squeezenet1_1", "netscope")
+    lines = text.splitlines()
+    number = next(n for n, line in enumerate(lines) if line.startswith("| 46 |"))
+    assert "| 48 |" in lines[number]
+    lines[number] = lines[number].replace("| 48 |", "| 38 |", 1)
+    (finding,) = audit_text("\n".join(lines), "changed").findings
+    assert (finding.column, finding.printed, finding.expected) == ("Input CH", "38", "48")
+    assert fix("\n".join(lines), "changed").text.splitlines() == text.splitlines()
 
 
 def test_the_right_input_is_that_of_the_earlier_row() -> None:

@@ -55,7 +55,29 @@ ARRAYS = """
 | layer.0.proj.bias | (64,) | (64,) | 64 |
 | layer.0.mlp.weight | (64, 256) | (64, 256) | 16384 |
 """
+DEVICES = """
+| 网络层 | 输入尺寸 | 核尺寸 | 输出尺寸 | 可训练参数量 |
+|:-:|:-:|:-:|:-:|:-:|
+| 卷积层$C_1$ | $64\\times64\\times3$ | $5\\times5\\times3/2,24(\\times2_{GPU})$ | $30\\times30\\times24(\\times2_{GPU})$ | $(5\\times5\\times3+1)\\times24\\times2$ |
+| 下采样层$S_{max}$ | $30\\times30\\times24(\\times2_{GPU})$ | $2\\times2/2(\\times2_{GPU})$ | $15\\times15\\times24(\\times2_{GPU})$ | 0 |
+| 卷积层$C_2$ | $15\\times15\\times24(\\times2_{GPU})$ | $3\\times3\\times24/1,32(\\times2_{GPU})$ | $13\\times13\\times32(\\times2_{GPU})$ | $(3\\times3\\times24+1)\\times32\\times2$ |
+| 卷积层$C_3$ | $13\\times13\\times32\\times2_{GPU}$ | $3\\times3\\times64/1,40(\\times2_{GPU})$ | $11\\times11\\times40(\\times2_{GPU})$ | $(3\\times3\\times64+1)\\times40\\times2$ |
+| 全连接层$FC_4$ | $11\\times11\\times40\\times2_{GPU}$ | $9680\\times50(\\times2_{GPU})$ | $1\\times1\\times50(\\times2_{GPU})$ | $(9680+1)\\times50\\times2$ |
+| 全连接层$FC_5$ | $1\\times1\\times50\\times2_{GPU}$ | $100\\times10$ | $1\\times1\\times10$ | $(100+1)\\times10$ |
+"""  # noqa: E501
+VECTORS = """
+| Layer | Output | Parameters |
+| --- | --- | --- |
+| Input | 28x28x1 | 0 |
+| Conv 3x3 | 26x26x8 | 80 |
+| MaxPool 2x2 | 13x13x8 | 0 |
+| Conv 3x3 | 11x11x16 | 1,168 |
+| FC | 1x120 | 232,440 |
+| FC | 1x84 | 10,164 |
+| FC | 1x10 | 850 |
+"""
 TABLES = {
+    "devices": DEVICES, "vectors": VECTORS,
     "kernel shapes": KERNEL_SHAPES, "core sizes": CORE_SIZES, "deployed": DEPLOYED,
     "fields": FIELDS, "arrays": ARRAYS,
 }  # fmt: skip
@@ -76,6 +98,17 @@ WRONG = [
     ("core sizes", "$84\\times10$", "$84\\times16$", "Core Size"),
     ("core sizes", "$(84+1)", "$(64+1)", "Parameters"),
     ("core sizes", "$1\\times1\\times10$", "$1\\times3\\times10$", "Output Size"),
+    ("devices", "3/2,24(", "3/2,27(", "核尺寸"),
+    (
+        "devices",
+        "15\\times15\\times24(\\times2_{GPU})$ | 0",
+        "15\\times15\\times26(\\times2_{GPU})$ | 0",
+        "输出尺寸",
+    ),
+    ("devices", "+1)\\times32\\times2$", "+1)\\times32\\times4$", "可训练参数量"),
+    ("devices", "(100+1)\\times10$", "(100+1)\\times10\\times2$", "可训练参数量"),
+    ("vectors", "| 1x84 |", "| 1x94 |", "Output"),
+    ("vectors", "10,164", "10,184", "Parameters"),
     ("deployed", "39,744", "39,764", "macc"),
     ("deployed", "6,220", "6,620", "macc"),
     ("deployed", "2,080/", "2,085/", "param/size"),

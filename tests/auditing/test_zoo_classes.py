@@ -18,6 +18,8 @@ RIGHT = [
     ("regnet_y_400mf", "keras"),
     # fully connected layers of the last axis
     ("vit_b_16", "netscope"),
+    # [1, 768] in a table of [1, 128, 768]
+    ("bert_base", "torchinfo"),
 ]
 
 

@@ -20,13 +20,14 @@ from layerscope.documents.figures import Figure
 from layerscope.limits import MOST_SIZE
 from layerscope.sheets.kernels import WITH_KERNEL
 from layerscope.sheets.sheet import WHOLE, sheet_with, sheet_without
-from layerscope.sheets.structure import CellPart, Cells, value_of
+from layerscope.sheets.structure import CellPart, Cells, RowLayer, value_of
 
 CANDIDATES = 24  # parts of cells that are left out one after the other
 SMALL = 12  # kernels, strides and paddings below it are tried
 NEAR = 6  # rows whose sizes are tried
 TRIED = 3  # values of a size with which a sheet is checked again
 EQUAL = 3  # cells that are named beside the first
+ATTACHED = 3  # rows whose figures may have chosen a wrong input
 WORK = 8_000  # rows that are checked again in all; beyond them equations are counted only
 COUNTED = 1_000_000  # equations that are looked at in all; beyond them no more cells are named
 
@@ -37,6 +38,7 @@ class _Trial(Struct, frozen=True):
     part: CellPart
     agrees: bool
     lost: int  # equations that hold with it
+    values: tuple[Fraction, ...] = ()  # with which the others agree and no more is lost
 
 
 def blamed(checked: Checked) -> tuple[list[Suspect], int]:
@@ -54,20 +56,44 @@ def blamed(checked: Checked) -> tuple[list[Suspect], int]:
         linked: list[Equation] = []
         if work > 0:
             linked = _linked(broken, next(suspects(equations)).parts[0])
-            parts = _candidates(equations, linked)
+            parts = _candidates(checked, equations, linked)
             work -= len(parts) * len(checked.sheet.rows)
             best = _best(checked, parts, linked) if work > 0 else []
         if best:
-            own = _own(linked, best[0].part)
-            at = own.target if own.target[:2] == best[0].part[:2] else _within(own, best[0].part)
-            others = {t.part[:2]: t.part for t in best if t.part[:2] != at[:2]}
-            found.append(Suspect((at, *(others.values() if len(others) <= EQUAL else ())), own))
+            found.append(_suspect(checked, best, linked))
+            work -= len(checked.sheet.rows)
             equations = [e for e in equations if e.holds or e not in linked]
         else:
             found.append(next(suspects(equations)))
-        sure = _has_sure_input(checked, found[-1])
+        sure = _has_sure_input(checked, found[-1].parts[0])
         equations = [e for e in equations if _is_left(e, found[-1], sure=sure)]
     return (_independent(checked, found) if work > 0 else found), 0
+
+
+def _suspect(checked: Checked, trials: Sequence[_Trial], linked: Sequence[Equation]) -> Suspect:
+    """The first of the best trials, with the cells of those that are equally good."""
+    best = [trial for trial in trials if trial.lost == trials[0].lost]
+    own = _own(linked, best[0].part)
+    at = own.target if own.target[:2] == best[0].part[:2] else _within(own, best[0].part)
+    others = {t.part[:2]: t.part for t in best if t.part[:2] != at[:2]}
+    values = tuple(sorted({v for t in best if t.part[:2] == at[:2] for v in t.values}))
+    parts = (at, *(others.values() if len(others) <= EQUAL else ()))
+    sums = (e for e in checked.equations if e.holds and e.target[0] not in checked.layers)
+    lost = best[0].lost - _count(e for e in sums if at in e.cells)  # a sum may follow a mistake
+    certain = len(values) < 2 and lost < _count(linked) and _has_sure_input(checked, at)
+    if certain and not others:
+        rivals = (_trial(checked, part, linked, [None]) for part in _attached(checked, own, at))
+        certain = all(t.lost > best[0].lost + 1 for t in rivals if t.agrees)
+    return Suspect(parts, own, values, certain and not others)
+
+
+def _attached(checked: Checked, equation: Equation, at: CellPart) -> Iterator[CellPart]:
+    """Figures of the nearest rows of an equation by which the input of these rows was chosen."""
+    rows = sorted({row for row, _, _ in equation.cells} - {at[0]}, key=lambda n: abs(n - at[0]))
+    for row in rows[:ATTACHED]:
+        layer = checked.layers.get(row)
+        if layer is not None and layer.kind in WITH_KERNEL and "cin" not in layer.printed:
+            yield from (c.cell_part for c in layer.row.claims if c.figure and c.figure.mantissa)
 
 
 def _independent(checked: Checked, found: Sequence[Suspect]) -> list[Suspect]:
@@ -90,9 +116,9 @@ def _independent(checked: Checked, found: Sequence[Suspect]) -> list[Suspect]:
     return [suspect for suspect in found if suspect not in gone]
 
 
-def _has_sure_input(checked: Checked, suspect: Suspect) -> bool:
-    """Whether the input of a suspect's row is determined, and so what is right in it."""
-    layer = checked.layers.get(suspect.parts[0][0])
+def _has_sure_input(checked: Checked, part: CellPart) -> bool:
+    """Whether the input of a row is determined, and so what is right in its cells."""
+    layer = checked.layers.get(part[0])
     return layer is None or not layer.maybe
 
 
@@ -119,15 +145,21 @@ def _linked(broken: Sequence[Equation], first: CellPart) -> list[Equation]:
 
 
 def _best(checked: Checked, parts: Sequence[CellPart], linked: Sequence[Equation]) -> list[_Trial]:
-    """The parts without which the others agree, if they speak for less than against."""
+    """The parts without which the others agree, those that speak for least first.
+
+    There is none if each speaks for more than against.
+    """
     solved = {part: values for part in parts if (values := list(_values(checked, part, linked)))}
     trials = [t for p, values in solved.items() if (t := _trial(checked, p, linked, values)).agrees]
+    cells = {e.target[:2] for e in linked}
+    if not trials and len(cells) == 1:  # several sizes of this cell may be wrong
+        blank = _trial(checked, (*cells.pop(), WHOLE), linked, [None])
+        trials = [blank] if blank.agrees else []
     least = min((t.lost for t in trials), default=0)
     if least > _count(linked) + 1:
         return []
     targets = {e.target[:2] for e in linked}
-    equal = [t for t in trials if t.lost == least]
-    return sorted(equal, key=lambda trial: trial.part[:2] not in targets)
+    return sorted(trials, key=lambda trial: (trial.lost, trial.part[:2] not in targets))
 
 
 def _values(
@@ -143,11 +175,22 @@ def _values(
         return
     results = {value: [_holds(e, part, value) for e in said] for value in tried}
     right = [value for value, found in results.items() if True in found and False not in found]
+    right = [value for value in right if _is_possible(layer, part, value)]
     if right:
         sure = [value for value in right if None not in results[value]]
         yield from sure or right
     elif all(set(found) == {None} for found in results.values()):
         yield None
+
+
+def _is_possible(layer: RowLayer, part: CellPart, value: Fraction) -> bool:
+    """Whether a window may have a value: no padding is as large as the kernel."""
+    pairs = (("ph", "kh"), ("pw", "kw"))
+    paddings = [(layer.sizes.get(pad), layer.sizes.get(kernel)) for pad, kernel in pairs]
+    return not any(
+        pad and kernel and value >= kernel.value and any(_is_in(cell, part) for cell in pad.cells)
+        for pad, kernel in paddings
+    )
 
 
 def _holds(equation: Equation, part: CellPart, value: Fraction) -> bool | None:
@@ -185,13 +228,25 @@ def _figure_at(checked: Checked, part: CellPart) -> Figure | None:
     return next((c.figure for c in claims if c.cell_part == part), None)
 
 
-def _candidates(equations: Sequence[Equation], broken: Sequence[Equation]) -> list[CellPart]:
-    """Parts of the cells of broken equations, and these cells; those in most equations first."""
+def _candidates(
+    checked: Checked, equations: Sequence[Equation], broken: Sequence[Equation]
+) -> list[CellPart]:
+    """Parts of the cells of broken equations, and these cells; those in most equations first.
+
+    A cell of one number says it of every axis.
+    """
     bad = Counter(part for e in broken for part in _with_cells(e.cells))
     good = Counter(
         part for e in equations if e.holds and not e.copied for part in _with_cells(e.cells)
     )
-    return sorted(bad, key=lambda part: (-bad[part], good[part], part))[:CANDIDATES]
+    parts = (part for part in bad if part[2] < 100 or _numbers(checked, part) != 1)
+    return sorted(parts, key=lambda part: (-bad[part], good[part], part))[:CANDIDATES]
+
+
+def _numbers(checked: Checked, part: CellPart) -> int:
+    """How many numbers a cell has."""
+    row, column, _ = part
+    return len(re.findall(r"\d+", checked.sheet.rows[row].cells[column].text))
 
 
 def _with_cells(cells: Cells) -> set[CellPart]:
@@ -213,14 +268,26 @@ def _trial(
     holding = [e for e in checked.equations if e.holds and not e.copied]
     mine = [e for e in holding if any(_is_in(cell, part) for cell in e.cells)]
     tried: _Tried = {}
-    if broken or not all(_says(e, part) for e in mine):
+    joined = _has_joined_input(checked.layers.get(part[0]))
+    if broken or joined or not all(_says(e, part) for e in mine):
         tried = _with_values(checked, part, linked, values)
+    if joined:  # with another value the row may take another input: its equations are in `tried`
+        mine = [e for e in mine if e.target[0] != part[0]]
     if broken:  # what is inferred without the cell may be wrong: the cell with a right value is not
         values = [value for value, (_, left_broken) in tried.items() if not left_broken]
         if not values:
             return _Trial(part, False, 0)
     gone = max(0, _holding(checked.equations) - _holding(left.equations))
-    return _Trial(part, True, min(_lost(mine, part, value, gone, tried) for value in values))
+    lost = {value: _lost(mine, part, value, gone, tried) for value in values}
+    least = min(lost.values())
+    right = tuple(value for value in values if value is not None and lost[value] == least)
+    return _Trial(part, True, least, right)
+
+
+def _has_joined_input(layer: RowLayer | None) -> bool:
+    """Whether the input of a row is inferred as several rows, which have no row that joins them."""
+    channels = layer.sizes.get("cin") if layer is not None else None
+    return channels is not None and len({row for row, _, _ in channels.cells}) > 1
 
 
 # value -> targets of the equations that hold with it, and how many it breaks or does not mend

@@ -117,6 +117,12 @@ class _Audit:
             Finding(self.table, line, row, column, "figure", printed, expected, why)
         )
 
+    def doubt(self, at: tuple[int, str, str]) -> None:
+        """Say that the last finding is not certain, if it is of that cell."""
+        last = self.findings[-1] if self.findings else None
+        if last is not None and (last.line, last.row, last.column) == at:
+            self.findings[-1] = replace(last, certain=False)
+
 
 def audit_boda(lines: Sequence[str], table: int) -> tuple[AuditedTable, list[Finding]] | None:
     """The audit of the profile in a text; None if there is none."""
@@ -177,6 +183,8 @@ def _sizes(audit: _Audit, match: re.Match[str], line: int) -> None:
         exact = Fraction(BYTES * count)
         why = f"{match[part]} elements of {BYTES} bytes"
         audit.check((line, name, part), match[f"{part}_bytes"], exact, exact, why)
+        if part == "input" and match[part] not in {each.out_text for each in audit.layers.values()}:
+            audit.doubt((line, name, part))  # no other cell shows these sizes
     if depth and dims["input"][1] % depth:
         _differs(audit, line, name, ("filts", match["filts"]), f"{dims['input'][1]}{DEPTH}")
     audit.layers[name] = _BodaLayer(

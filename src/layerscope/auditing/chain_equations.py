@@ -75,6 +75,8 @@ def _either(
     def holds(part: CellPart, value: Fraction) -> bool | None:
         if part not in given.cells | fact.cells and any(_says(other, part) for other in others):
             return value == fact.value
+        if _says(fact, part) and any(value == other.value for other in others):
+            return True
         return equal_with(given, fact)(part, value)
 
     return holds
@@ -128,4 +130,5 @@ def equal_with(one: SizeFact, two: SizeFact) -> Callable[[CellPart, Fraction], b
 
 
 def _says(fact: SizeFact, part: CellPart) -> bool:
-    return all(c == part or (part[2] == WHOLE and c[:2] == part[:2]) for c in fact.cells)
+    same = (c == part or (part[2] == WHOLE and c[:2] == part[:2]) for c in fact.cells)
+    return bool(fact.cells) and all(same)

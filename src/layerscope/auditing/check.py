@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from layerscope.auditing.blame import blamed
-from layerscope.auditing.conventions import ColumnConvention, with_or_without_biases
+from layerscope.auditing.conventions import ColumnConvention
 from layerscope.auditing.equations import Equation, Suspect
 from layerscope.auditing.figure_equations import text_of, tied_layer
 from layerscope.auditing.findings import AuditedColumn, AuditedTable, Finding, FindingKind
 from layerscope.auditing.open_kernels import by_sum, shown_by_others
-from layerscope.auditing.state import SUMMED, Checked, Key, checked_sheet, counts_of
-from layerscope.auditing.totals import TotalCheck, check_plain_total, check_total
+from layerscope.auditing.state import Checked, checked_sheet
+from layerscope.auditing.total_findings import total_findings
 from layerscope.documents.figures import RULES
 from layerscope.sheets.kinds import Kind, plain
 from layerscope.sheets.rules import IN
@@ -23,7 +23,6 @@ from layerscope.sheets.structure import AXIS_PARTS, CellPart, RowLayer, without
 FOOTNOTE = re.compile(
     r"\d\s*\$?\s*\^?\s*\{?\\?[*†‡]\}?\s*\$?\s*$"
 )  # the document states an exception
-FEW_OPEN = 3  # figures that may be wrong instead of a total
 USUALLY_FILLED = 60  # per cent of the rows of a kind, for a blank to be missing
 
 
@@ -35,7 +34,7 @@ def audit_sheet(sheet: Sheet, number: int) -> tuple[AuditedTable, list[Finding]]
         *_layout(checked), *_headings(checked), *_names(checked), *_figures(checked, broken),
         *_formats(checked), *_missing(checked),
     ]  # fmt: skip
-    totals, notes = _totals(checked, {part[:2] for each in broken for part in each.parts})
+    totals, notes = total_findings(checked, {part[:2] for each in broken for part in each.parts})
     listed = sorted([*findings, *totals], key=lambda f: (f.line, f.column))
     rows = checked.layers
     word = "network" if _are_networks(checked) else "layer"
@@ -54,15 +53,6 @@ def _are_networks(checked: Checked) -> bool:
     """Whether rows are networks: by a heading, and because none is a layer."""
     named = any(heading and heading.meaning == "model" for heading in checked.sheet.headings)
     return named and all(layer.kind == "unknown" for layer in checked.layers.values())
-
-
-def _label(checked: Checked, row: int) -> str:
-    return checked.sheet.rows[row].label
-
-
-def _heading(checked: Checked, column: int) -> str:
-    cells = checked.sheet.table.heading.cells
-    return cells[column].text if column < len(cells) else ""
 
 
 def _layout(checked: Checked) -> Iterator[Finding]:
@@ -97,7 +87,7 @@ def _names(checked: Checked) -> Iterator[Finding]:
         column = next(n for n, cell in enumerate(row.cells) if cell.text == row.named)
         says, is_ = renamed.says.replace("_", " "), renamed.is_.replace("_", " ")
         yield Finding(
-            checked.number, row.line, row.label, _heading(checked, column), "name", row.named,
+            checked.number, row.line, row.label, checked.heading(column), "name", row.named,
             is_, f"called a {says}, and its figures are those of a {is_}",
         )  # fmt: skip
 
@@ -112,20 +102,54 @@ def _figures(checked: Checked, broken: Sequence[Suspect]) -> Iterator[Finding]:
         kind, reason = _kind(checked, claim, equation) if own else ("figure", equation.reason)
         kind = "total" if checked.sheet.rows[row].kind == "total" else kind
         also = tuple(
-            f"{_heading(checked, c)} in line {checked.sheet.rows[r].cells[c].line}"
+            f"{checked.heading(c)} in line {checked.sheet.rows[r].cells[c].line}"
             for r, c, _ in suspect.parts[1:]
         )
         expected = _expected(checked, suspect, claim) or (equation.expected if own else "")
+        certain = suspect.certain
         if kind == "figure" and claim is not None and equation.target == claim.cell_part:
+            certain = certain and not _is_undecided(checked, claim)
             shown = by_sum(checked, claim) or shown_by_others(checked, claim)
-            expected, reason = shown or (expected, reason)
+            expected, reason, totalled = shown or (expected, reason, False)
+            certain = certain or (totalled and not also)
         printed = claim.cell.text if claim else cell.text
         if FOOTNOTE.search(printed):
             continue
+        if claim is None and len(re.findall(r"\d+", printed)) == 1:
+            expected, reason = _of_values(suspect.values, expected, reason)
         yield Finding(
-            checked.number, cell.line, _label(checked, row), _heading(checked, column), kind,
+            checked.number, cell.line, checked.label(row), checked.heading(column), kind,
             printed, "" if expected == printed else expected, reason, also,
+            certain=certain, ways=checked.ways(claim),
         )  # fmt: skip
+
+
+def _is_undecided(checked: Checked, claim: Claim) -> bool:
+    """Whether no other cell shows what a figure should be.
+
+    That is so where no figure shows the rule of its kind, and where a formula and its result
+    differ, and the others do not determine either.
+    """
+    layer, figure = checked.layers.get(claim.row), claim.figure
+    convention = checked.convention_of(claim)
+    if convention is not None and layer is not None and layer.kind in convention.unsettled:
+        return True
+    if figure is None or figure.formula is None or "=" not in figure.text:
+        return False
+    if layer is None or convention is None:
+        return True
+    others = convention.count(without(layer, claim.cell_part))
+    return others is None or others != convention.count(layer)
+
+
+def _of_values(values: Sequence[Fraction], expected: str, reason: str) -> tuple[str, str]:
+    """What a cell of one number should say, and why, by the values with which others agree."""
+    texts = [str(value) for value in values]
+    if not texts or expected in texts:
+        return expected, reason
+    if len(texts) > 1:
+        return "", f"{reason}; the other cells agree with {' or '.join(texts)}"
+    return texts[0], f"the other cells agree with {texts[0]}"
 
 
 def _claim_at(checked: Checked, cell_part: CellPart) -> Claim | None:
@@ -144,8 +168,7 @@ def _expected(checked: Checked, suspect: Suspect, claim: Claim | None) -> str:
         return ""  # the row above need not be the input
     found = without(layer, cell_part)
     if claim is not None and claim.figure is not None and claim.figure.formula is not None:
-        key = (claim.meaning, "" if claim.labelled else claim.heading.text)
-        convention = checked.conventions.get(key)
+        convention = checked.convention_of(claim)
         number = convention.count(found) if convention else None
         sizes = found.get("hout", "wout", "cout")
         if number is None or sizes is None or claim.meaning not in ("memory", "activations"):
@@ -195,15 +218,9 @@ def _formats(checked: Checked) -> Iterator[Finding]:
                 )
 
 
-def _where(checked: Checked, claim: Claim) -> tuple[int, int, str, str]:
-    """Table, line, row and column of a figure, as a finding names them."""
-    label, heading = _label(checked, claim.row), _heading(checked, claim.column)
-    return checked.number, claim.cell.line, label, heading
-
-
 def _format(checked: Checked, claim: Claim, expected: str, reason: str) -> Finding:
     return Finding(
-        *_where(checked, claim),
+        *checked.where(claim),
         "format", claim.cell.text, expected, reason,
     )  # fmt: skip
 
@@ -233,108 +250,16 @@ def _form(layer: RowLayer) -> tuple[Kind, bool]:
 
 
 def _blank(checked: Checked, claim: Claim) -> Finding:
-    key = (claim.meaning, claim.heading.text)
-    convention, layer = checked.conventions.get(key), checked.layers[claim.row]
+    convention = checked.convention_of(claim)
+    layer = checked.layers[claim.row]
     number: Fraction | None = convention.count(layer) if convention else None
     expected = text_of(number * claim.heading.scale) if number is not None else ""
     return Finding(
-        *_where(checked, claim),
+        *checked.where(claim),
         "missing", "", expected,
         f"other rows of kind {layer.kind.replace('_', ' ')} have a figure here",
+        ways=() if convention is None else convention.ways(prefixed=convention.written > 0),
     )  # fmt: skip
-
-
-def _unsupported(checked: Checked, column: Sequence[Claim]) -> tuple[str, ...]:
-    """Figures of a column that follow from no other cell, if they are few."""
-    holding = {equation.target for equation in checked.equations if equation.holds}
-    open_ = [
-        c for c in column
-        if c.figure is not None and c.figure.mantissa and c.row in checked.layers
-        and c.cell_part not in holding
-    ]  # fmt: skip
-    if len(open_) > FEW_OPEN:
-        return ()
-    return tuple(f"{_heading(checked, c.column)} in line {c.cell.line}" for c in open_)
-
-
-def _totals(
-    checked: Checked, blamed_cells: set[tuple[int, int]]
-) -> tuple[list[Finding], list[str]]:
-    """Findings and notes about the rows of totals."""
-    findings, notes = [], []
-    for key, claims in checked.columns.items():
-        for claim in claims:
-            if checked.sheet.rows[claim.row].kind != "total" or claim.figure is None:
-                continue
-            name = claim.heading.text
-            if checked.sheet.table.left_out:
-                notes.append(f"rows are left out: the total of {name} cannot be checked")
-                continue
-            found = _total(checked, key, claim)
-            if found.verdict == "wrong" and any((c.row, c.column) in blamed_cells for c in claims):
-                notes.append(f"the total of {name} does not follow from the cells above, of which")
-                notes[-1] += " some are listed"
-            elif found.verdict == "wrong":
-                number = found.expected
-                expected = "" if number is None else text_of(number * claim.heading.scale)
-                reason = "the column does not add up to it"
-                where = _where(checked, claim)
-                also = _unsupported(checked, claims)
-                findings.append(Finding(*where, "total", claim.cell.text, expected, reason, also))
-            elif found.verdict == "follows":
-                notes.append(f"the total of {name} follows from cells that are listed")
-            elif found.verdict == "right for the network" and (odd := _odd(checked, key, claims)):
-                findings.append(odd)
-            elif found.verdict == "right for the network":
-                notes.append(
-                    f"the total of {name} is right for the network, and the cells above do not "
-                    "add up to it"
-                )
-    return findings, notes
-
-
-def _odd(checked: Checked, key: Key, claims: Sequence[Claim]) -> Finding | None:
-    """The only figure of a column that no rule counts, if its total is right without it."""
-    convention = checked.conventions.get(key)
-    if convention is None:
-        return None
-    counted = [c for c in claims if c.row in checked.layers and c.figure and c.figure.mantissa]
-    odd = [c for c in counted if convention.count(checked.layers[c.row]) is None]
-    wrong = [
-        c for c in counted
-        if (number := convention.count(checked.layers[c.row])) is not None
-        and c.figure is not None and not convention.explains(c.figure, number)
-    ]  # fmt: skip
-    if len(odd) != 1 or wrong:
-        return None
-    reason = "the column adds up to its total without it"
-    return Finding(*_where(checked, odd[0]), "figure", odd[0].cell.text, "0", reason)
-
-
-def _total(checked: Checked, key: Key, claim: Claim) -> TotalCheck:
-    convention, column = checked.conventions.get(key), counts_of(checked.columns[key])
-    if convention is not None:
-        return check_total(claim, column, checked.layers, convention)
-    if key[0] == "params" and not any(c.figure and c.row in checked.layers for c in column):
-        return _total_of_weights(checked, claim)
-    if key[0] in SUMMED:
-        return check_plain_total(claim, column, checked.layers)
-    return TotalCheck(claim, "open", None)
-
-
-def _total_of_weights(checked: Checked, claim: Claim) -> TotalCheck:
-    """A total of parameters below a column of weights: with biases, or without."""
-    found = TotalCheck(claim, "open", None)
-    weights = [key for key in checked.conventions if key[0] == "weights"]
-    if len(weights) != 1:
-        return found
-    column = counts_of(checked.columns[weights[0]])
-    for convention in with_or_without_biases(checked.conventions[weights[0]]):
-        tried = check_total(claim, column, checked.layers, convention)
-        if tried.verdict != "wrong":
-            return tried
-        found = tried if found.verdict == "open" else found
-    return found
 
 
 # what is said of columns whose figures follow from other cells of the table

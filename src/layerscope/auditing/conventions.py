@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import product
 from math import prod
@@ -24,6 +24,8 @@ MANY = 5  # rows from which on one rule for a kind that is not named is believed
 FEW = 4  # figures with a prefix, below which they show no base or rounding
 BIASED = "weights and biases"
 SAMPLE = 60  # rows of each kind by which a convention is chosen
+Key = tuple[Meaning, str]  # of a column: its meaning, and its heading unless labels say the meaning
+Way = tuple[int, Rounding]  # of writing figures: what K counts, and how they are rounded
 
 
 class ColumnConvention(Struct, frozen=True):
@@ -40,6 +42,7 @@ class ColumnConvention(Struct, frozen=True):
     of: int = 0
     written: int = FEW  # explained figures with a prefix, which show base and rounding
     unsettled: tuple[Kind, ...] = ()  # kinds without a figure that their rule explains
+    tied: tuple[Way, ...] = ()  # ways of writing that explain as many figures
 
     def count(self, layer: RowLayer) -> Fraction | None:
         """The figure of a layer by this convention, in the unit of the heading."""
@@ -65,13 +68,16 @@ class ColumnConvention(Struct, frozen=True):
 
     def explains(self, figure: Figure, number: Fraction) -> bool:
         """Whether a figure is how this convention prints a number."""
-        if self.written < FEW and figure.power:
-            return any(
-                figure.stands_for(number, base, how)
-                for base in (1000, 1024)
-                for how in {*RULES[:2], self.rounding}
-            )
-        return figure.stands_for(number, self.base, self.rounding)
+        open_ = figure.power and self.written < FEW
+        ways = self.ways(prefixed=True) if open_ else (way_of(self),)
+        return any(figure.stands_for(number, base, how) for base, how in ways)
+
+    def ways(self, *, prefixed: bool) -> tuple[Way, ...]:
+        """How figures may be written: in one way, unless those of the column show several."""
+        own = way_of(self)
+        if self.written >= FEW or not prefixed:
+            return self.tied or (own,)
+        return tuple(dict.fromkeys((own, *product((1000, 1024), (*RULES[:2], self.rounding)))))
 
     def text(self) -> str:
         """The convention in words."""
@@ -92,9 +98,16 @@ def choose(
     claims: Sequence[Claim], layers: dict[int, RowLayer], batch: int | None = None
 ) -> ColumnConvention | None:
     """The convention that explains most figures of a column; `batch` if it is given already."""
+    return next(iter(choices(claims, layers, batch)), None)
+
+
+def choices(
+    claims: Sequence[Claim], layers: dict[int, RowLayer], batch: int | None = None
+) -> list[ColumnConvention]:
+    """Conventions that explain most figures of a column, all as many; the likeliest first."""
     given = _sample(claims, layers)
     if not given:
-        return None
+        return []
     heading, meaning = claims[0].heading, claims[0].meaning
     batches = (batch, 1) if batch else _batches(layers.values(), given)
     counted = _counted(meaning, given)
@@ -111,12 +124,38 @@ def choose(
                 best = [found]
             elif found.explained == best[0].explained:
                 best.append(found)
-    if not best:
-        return None
     filled = [(layer, c.figure) for c in claims if c.figure and (layer := layers.get(c.row))]
     if len(best) > 1 and len(filled) > len(given):  # rows that are not in the sample decide
         best.sort(key=lambda each: -_written(each, filled))
-    return replace(best[0], written=_written(best[0], given))
+    return [replace(each, written=_written(each, given)) for each in best]
+
+
+def agreed(columns: Mapping[Key, Sequence[ColumnConvention]]) -> dict[Key, ColumnConvention]:
+    """Of equally good conventions of each column, the one that writes as most other columns do.
+
+    `columns` are those of figures in one unit, which a document writes in one way as a rule.
+    """
+    votes = Counter(way for found in columns.values() for way in {way_of(each) for each in found})
+    written: Counter[Way] = Counter()
+    chosen = {}
+    for key, found in columns.items():
+        most = max(votes[way_of(each)] for each in found)
+        best = [each for each in found if votes[way_of(each)] == most]
+        chosen[key] = replace(best[0], tied=narrowest(map(way_of, best)))
+        written[way_of(best[0])] += best[0].written
+    return {key: replace(each, written=written[way_of(each)]) for key, each in chosen.items()}
+
+
+def narrowest(ways: Iterable[Way]) -> tuple[Way, ...]:
+    """Ways of writing without those to significant digits where every digit may count."""
+    found = dict.fromkeys(ways)
+    wider = {(base, f"{rounding} figures") for base, rounding in found}
+    return tuple(way for way in found if way not in wider)
+
+
+def way_of(convention: ColumnConvention) -> Way:
+    """How a column writes figures."""
+    return convention.base, convention.rounding
 
 
 def _writings(given: Sequence[tuple[RowLayer, Figure]]) -> Iterable[tuple[int, Rounding]]:

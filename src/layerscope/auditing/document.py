@@ -16,6 +16,7 @@ from layerscope.auditing.findings import Audit, AuditedTable, Finding
 from layerscope.auditing.footers import footer_findings
 from layerscope.auditing.fvcore import audit_fvcore, is_fvcore
 from layerscope.auditing.ptflops import audit_ptflops
+from layerscope.auditing.stated import stated_findings
 from layerscope.auditing.torchstat import audit_torchstat, is_torchstat
 from layerscope.documents import reader
 from layerscope.documents.types import Cell, Table
@@ -111,6 +112,11 @@ def audit_text(
                 replace(finding, position=spots.position(finding), document=name)
                 for finding in found
             ]
+    starts = [(each.line, each.number) for each in tables]
+    used = {number for each in sheets for number in _lines(each)}
+    if table is None:
+        stated = stated_findings(lines, used, starts)
+        findings += [replace(finding, document=name) for finding in stated]
     return Audit(name, tuple(tables), tuple(findings))
 
 

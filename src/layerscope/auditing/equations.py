@@ -33,6 +33,8 @@ class Suspect(Struct, frozen=True):
 
     parts: tuple[CellPart, ...]
     equation: Equation
+    values: tuple[Fraction, ...] = ()  # of the first cell, with which all others agree
+    certain: bool = False  # the others agree with one value of the first cell only
 
 
 def counted(equations: Sequence[Equation]) -> list[Equation]:

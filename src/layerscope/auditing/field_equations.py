@@ -115,14 +115,12 @@ def _joins(layers: Sequence[RowLayer], column: Mapping[int, Claim]) -> Iterator[
         size, own = claim.figure.value(), claim.cell_part
         if layer.kind in JOINS and seen:
             near = min(seen, key=lambda other: abs(other - size))
-            last = next(reversed(seen))
             right = size in seen
-            number = size if right else last
-            reason = "no row above has this field"
             cells = frozenset({own, seen[near]} if right else {own})
             found.append(
                 Equation(
-                    cells, right, own, str(number), reason, number, copied=True,
+                    cells, right, own, str(size) if right else "", "no row above has this field",
+                    size if right else None, copied=True,
                     holds_with=partial(_is_seen, own, frozenset(seen)),
                 )
             )  # fmt: skip

@@ -6,13 +6,17 @@ from typing import ClassVar, Literal
 
 from msgspec import Struct
 
+from layerscope.documents.figures import Rule
 from layerscope.report.results import TableResult
 
 FindingKind = Literal["figure", "total", "name", "missing", "unit", "format", "heading", "layout"]
 
 
 class Finding(Struct, frozen=True):
-    """One wrong cell; `also` are cells that are equally suspect."""
+    """One wrong cell; `also` are cells that are equally suspect.
+
+    One that is not certain stays as it is where wrong cells are corrected.
+    """
 
     table: int
     line: int
@@ -25,6 +29,8 @@ class Finding(Struct, frozen=True):
     also: tuple[str, ...] = ()
     position: int = 0  # of the cell's first character in its line, from 1; 0 if it is not found
     document: str = ""
+    certain: bool = True  # no other text than the expected one agrees with the other cells
+    ways: tuple[tuple[int, Rule], ...] = ()  # in which its column may write figures: K, rounding
 
 
 class AuditedColumn(Struct, frozen=True):

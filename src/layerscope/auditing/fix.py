@@ -7,7 +7,7 @@ it was if no way is right.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 
 from msgspec import Struct
@@ -15,7 +15,8 @@ from msgspec import Struct
 from layerscope.auditing.check import audit_sheet
 from layerscope.auditing.document import SheetAudit, Spots, audit_text, spots_of
 from layerscope.auditing.findings import Audit, Finding
-from layerscope.auditing.written import Writing, rewritten, texts
+from layerscope.auditing.torchstat import is_torchstat
+from layerscope.auditing.written import rewritten, texts
 from layerscope.documents.headings import meaning_of
 from layerscope.sheets.sheet import LABELLED, Sheet
 
@@ -25,6 +26,10 @@ ENDS = re.compile(r"(\r\n|\r|\n)")
 EDGES = "|│┃,;\t&<>"  # signs around a cell that is empty
 POOL = re.compile(r"(?:max|avg|average)?[ _-]?pool(?:ing)?", re.IGNORECASE)
 UNCERTAIN = "its right text is not certain"
+OTHERS = "other values agree with the other cells as well"
+UNWRITTEN = "no way to write it was found"
+CONTRADICTED = "another cell contradicts what it should be"
+LATER = "it is a finding only after the other changes"
 Key = tuple[int, int, str, str]  # table, line, row and column of a cell
 
 
@@ -72,22 +77,43 @@ def fix(
     document = _Document(parts, lines, spots_of(text))
     edits: dict[Key, _Edit] = {}
     refused: dict[Key, str] = {}
-    if found is None:
-        found = audit_text(text, name, table, check)
+    first = found if found is not None else audit_text(text, name, table, check)
+    found = first
     for round_ in range(ROUNDS):
         if not _next_edits(document, found, edits, refused, totals_alone=round_ > 0):
             break
         found = audit_text(_applied(document, edits), name, table, check)
-    while wrong := {_key(f) for f in found.findings} & edits.keys():
-        for key in wrong:
+    before = {_key(f) for f in first.findings}
+    rounds = 0
+    while wrong := _contradicted(found, edits, before, one=rounds < ROUNDS):
+        rounds += 1
+        for key, why in wrong.items():
             del edits[key]
-            refused.setdefault(key, "no way to write it was found")
+            refused.setdefault(key, why)
         found = audit_text(_applied(document, edits), name, table, check)
     changes = sorted(edits.values(), key=lambda e: (e.line, e.at))
     done = tuple(CellChange(e.finding, e.old, e.ways[0]) for e in changes)
-    later = "it is a finding only after the other changes"
-    left = tuple((f, refused.get(_key(f), later)) for f in found.findings)
+    left = tuple((f, refused.get(_key(f), LATER)) for f in found.findings)
     return Fixes(_applied(document, edits), done, left)
+
+
+def _contradicted(
+    found: Audit, edits: Mapping[Key, _Edit], before: Collection[Key], *, one: bool
+) -> dict[Key, str]:
+    """Corrections that are findings still, or that make a new one, and why they are dropped.
+
+    Where a correction makes a new finding, another cell may be wrong instead of the corrected one:
+    the nearest is dropped, or all of its table if that is not to be done one by one.
+    """
+    after = {_key(f): f for f in found.findings}
+    if wrong := after.keys() & edits.keys():
+        return dict.fromkeys(wrong, UNWRITTEN)
+    new = [f for key, f in after.items() if key not in before and f.kind != "total"]
+    if not new:
+        return {}
+    near = {key: abs(key[1] - new[0].line) for key in edits if key[0] == new[0].table}
+    nearest = sorted(near, key=lambda key: near[key])
+    return dict.fromkeys(nearest[:1] if one else nearest, CONTRADICTED)
 
 
 def _key(finding: Finding) -> Key:
@@ -108,27 +134,37 @@ def _next_edits(
             edits[key].ways.pop(0)
             if not edits[key].ways:
                 del edits[key]
-                refused[key] = "no way to write it was found"
+                refused[key] = UNWRITTEN
             progress = True
         elif findings[0].kind == "total" and not _is_certain(document, found, findings[0]):
             waiting.add(key)
-        elif key not in refused and (not totals_alone or findings[0].kind == "total"):
-            edit = _edit(document, findings, _writing(found, findings[0]))
+        elif _is_next(findings[0], refused.get(key, ""), totals_alone=totals_alone):
+            edit = _edit(document, findings)
             if isinstance(edit, str):
                 refused[key] = edit
             else:
+                refused.pop(key, None)
                 edits[key], progress = edit, True
     if not progress:
         refused.update(dict.fromkeys(waiting, "a cell above it may be wrong instead"))
     return progress
 
 
+def _is_next(finding: Finding, refused: str, *, totals_alone: bool) -> bool:
+    """Whether a cell is to be corrected now: a total last, and others when they are certain."""
+    if refused:
+        return refused == OTHERS and finding.certain and not finding.also
+    return not totals_alone or finding.kind == "total"
+
+
 def _is_certain(document: _Document, found: Audit, total: Finding) -> bool:
-    """Whether the cells above a total are right: all are explained, and none is a finding."""
-    column = total.table, total.column
-    if any((f.table, f.column) == column and f.kind != "total" for f in found.findings):
+    """Whether the cells of a table are right but its total: its column is explained in full."""
+    others = (f.kind for f in found.findings if f.table == total.table)
+    if not {*others} <= {"total", "heading", "layout"}:
         return False
     spots = document.spots[total.table - 1]
+    if spots is not None and is_torchstat(spots.sheet):
+        return total.expected != ""  # it is stated where other cells show every figure above
     claims = [claim for row in spots.sheet.rows for claim in row.claims] if spots else []
     own = [c for c in claims if c.cell.line == total.line and c.cell.text == total.printed]
     for claim in own:
@@ -143,18 +179,7 @@ def _is_certain(document: _Document, found: Audit, total: Finding) -> bool:
     return False
 
 
-def _writing(found: Audit, finding: Finding) -> Writing:
-    """How the convention of a column writes figures."""
-    meanings = [
-        column.meaning
-        for table in found.tables if table.number == finding.table
-        for column in table.columns if column.heading == finding.column
-    ]  # fmt: skip
-    stated = meanings[0] if meanings else ""
-    return 1024 if "K by 1024" in stated else 1000, ", cut" in stated
-
-
-def _edit(document: _Document, findings: Sequence[Finding], writing: Writing) -> _Edit | str:
+def _edit(document: _Document, findings: Sequence[Finding]) -> _Edit | str:
     """The correction of a cell, or why it has none."""
     spots = document.spots[findings[0].table - 1]
     why = next(filter(None, map(_reason, findings)), "")
@@ -163,7 +188,7 @@ def _edit(document: _Document, findings: Sequence[Finding], writing: Writing) ->
     first = findings[0]
     spot = spots.find(first) if spots is not None else None
     if spots is None or spot is None:
-        return _edit_of_line(document, first, writing)
+        return _edit_of_line(document, first)
     if not first.column:
         return "its cell was not found in the document"
     cell, sheet = spot.cell, spots.sheet
@@ -177,7 +202,7 @@ def _edit(document: _Document, findings: Sequence[Finding], writing: Writing) ->
     others = _others(sheet, spot.row, first)
     ways = [old]
     for finding in sorted(findings, key=lambda f: f.kind != "format"):
-        ways = [new for way in ways for new in _ways(way, finding, others, writing)]
+        ways = [new for way in ways for new in _ways(way, finding, others)]
     ways = [way for way in dict.fromkeys(ways) if way != old]
     if not ways:
         return UNCERTAIN
@@ -188,12 +213,12 @@ def _edit(document: _Document, findings: Sequence[Finding], writing: Writing) ->
     return _Edit(first, cell.line, at, old, ways)
 
 
-def _edit_of_line(document: _Document, finding: Finding, writing: Writing) -> _Edit | str:
+def _edit_of_line(document: _Document, finding: Finding) -> _Edit | str:
     """The correction of a figure in a line that is no row of a table."""
     line, at, old = document.lines[finding.line - 1], finding.position - 1, finding.printed
     if at < 0 or line[at : at + len(old)] != old:
         return "its cell was not found in the document"
-    ways = [way for way in _ways(old, finding, (), writing) if way != old]
+    ways = [way for way in _ways(old, finding, ()) if way != old]
     return _Edit(finding, finding.line, at, old, ways) if ways else UNCERTAIN
 
 
@@ -205,7 +230,9 @@ def _reason(finding: Finding) -> str:
         return "the text does not show which cell is missing or too many"
     if finding.kind == "heading":
         return "either the heading or all its cells may be changed"
-    return "" if finding.expected else "its right value is left open"
+    if not finding.expected:
+        return "its right value is left open"
+    return "" if finding.certain else OTHERS
 
 
 def _others(sheet: Sheet, at: int, finding: Finding) -> list[str]:
@@ -213,7 +240,7 @@ def _others(sheet: Sheet, at: int, finding: Finding) -> list[str]:
     near = sheet.rows[max(at - NEAR, 0) : at + NEAR]
     found = [
         (abs(row.at - at), claim.cell.text)
-        for row in near
+        for row in near if row.kind != "total"
         for claim in row.claims
         if claim.heading.text == finding.column and claim.figure is not None
         and claim.cell.text != finding.printed
@@ -221,7 +248,7 @@ def _others(sheet: Sheet, at: int, finding: Finding) -> list[str]:
     return [text for _, text in sorted(found, key=lambda each: each[0])[:20]]
 
 
-def _ways(text: str, finding: Finding, others: Sequence[str], writing: Writing) -> list[str]:
+def _ways(text: str, finding: Finding, others: Sequence[str]) -> list[str]:
     """Ways to write a cell without one finding, the likeliest first."""
     heading = meaning_of(finding.column)
     scale = heading.scale if heading else 1
@@ -234,10 +261,10 @@ def _ways(text: str, finding: Finding, others: Sequence[str], writing: Writing) 
         number = finding.expected.replace(",", "")
         if not number.isdigit():
             return []
-        return texts(Fraction(number), scale, None, others, writing) or [finding.expected]
+        return texts(Fraction(number), scale, None, others, finding.ways) or [finding.expected]
     label = LABELLED.match(text)
     start = label.start(2) if label else 0
-    news = rewritten(text[start:], finding.expected, scale, others, writing)
+    news = rewritten(text[start:], finding.expected, scale, others, finding.ways)
     return [text[:start] + new for new in news]
 
 

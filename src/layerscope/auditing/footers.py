@@ -12,8 +12,9 @@ other, and with the last row of torchstat's table.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -70,7 +71,7 @@ def footer_findings(
     given = {each.name: each for each in reversed(below)}
     relations = [*_counts(given), *_bytes(given), *_sizes(given)]
     if is_torchstat(sheet):
-        relations += _repeated(sheet, given)
+        relations += _repeated(sheet, given, {finding.column for finding in found})
     elif not any("mult-adds" in line.lower() for line in lines[last:stop]):
         relations += _stored(given)
     wrong = {(finding.line, finding.printed) for finding in found}
@@ -91,10 +92,13 @@ def _summed(sheet: Sheet, given: Mapping[str, _Line]) -> Iterator[Relation]:
 def _line(text: str, number: int) -> _Line | None:
     plain = TAGS.sub("", text) if len(text) <= LONGEST else ""
     match = LINE.match(plain)
-    figure = read(match["figure"]) if match is not None and not match["more"] else None
-    if match is None or figure is None:
+    if match is None:
         return None
     label = " ".join(match["label"].split())
+    open_ = match["more"] and label.lower() not in REPEATED  # what is added is left open
+    figure = read(match["figure"]) if not open_ else None
+    if figure is None:
+        return None
     at = _positions(text)
     cell = TreeCell(
         number, label, label, match["figure"], span_of(figure), at[match.start("figure")]
@@ -172,21 +176,34 @@ def _stored(given: Mapping[str, _Line]) -> Iterator[Relation]:
         yield times(stored.cell, count.cell, Fraction(4, MIB))
 
 
-def _repeated(sheet: Sheet, given: Mapping[str, _Line]) -> Iterator[Relation]:
-    """Totals of torchstat, which are those of its last row."""
+def _repeated(
+    sheet: Sheet, given: Mapping[str, _Line], doubtful: Collection[str]
+) -> Iterator[Relation]:
+    """Totals of torchstat, which are those of its last row.
+
+    In columns that are not doubtful that row is right: they add up to it.
+    """
     claims = [c for row in sheet.rows if row.kind == "total" for c in row.claims if c.figure]
     for name, meaning in REPEATED.items():
         line = _starting(given, name)
         for claim in claims:
             if line is not None and claim.meaning == meaning and claim.figure is not None:
                 scale, cell = claim.heading.scale, claim.cell
-                low, high = span_of(claim.figure)
-                printed = TreeCell(
-                    cell.line, claim.heading.text, "total", cell.text, (low * scale, high * scale)
-                )
                 base = 1024 if line.figure.unit == "byte" else 1000
                 again = replace(line.cell, span=line.figure.interval(base))
-                yield times(again, printed, Fraction(1))
+                low, high = (end * scale for end in span_of(claim.figure))
+                if high - low <= again.span[1] - again.span[0] + 1:  # printed as exactly
+                    low = high = claim.figure.value() * scale
+                printed = TreeCell(cell.line, claim.heading.text, "total", cell.text, (low, high))
+                both = times(again, printed, Fraction(1))
+                if claim.heading.text in doubtful:
+                    yield both
+                else:
+                    yield Relation((again,), partial(_is, printed.span), both.reason)
+
+
+def _is(span: Span, _cell: TreeCell, _spans: Mapping[CellKey, Span]) -> Span:
+    return span
 
 
 def times(one: TreeCell, other: TreeCell, factor: Fraction) -> Relation:

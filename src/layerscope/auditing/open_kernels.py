@@ -11,32 +11,35 @@ from fractions import Fraction
 
 from layerscope.auditing.conventions import ColumnConvention
 from layerscope.auditing.figure_equations import is_exact, sizes_text, text_of
-from layerscope.auditing.state import Checked
+from layerscope.auditing.state import Checked, key_of
 from layerscope.sheets.kernels import WITH_KERNEL, with_inputs, with_open_kernels
 from layerscope.sheets.sheet import Claim
 from layerscope.sheets.structure import RowLayer
 
-LEFT_OPEN = ("", "no usual kernel gives it")
+LEFT_OPEN = ("", "no usual kernel gives it", False)
 Shown = Mapping[Fraction, str]  # figures of a layer by kernel and input, and their reasons
 
 
-def shown_by_others(checked: Checked, claim: Claim) -> tuple[str, str] | None:
-    """The right text of a wrong figure and the reason; None if its row shows the kernel."""
+def shown_by_others(checked: Checked, claim: Claim) -> tuple[str, str, bool] | None:
+    """The right text of a wrong figure, the reason, and whether a total determines it.
+
+    None if its row shows the kernel.
+    """
     layer = checked.layers.get(claim.row)
-    key = (claim.meaning, "" if claim.labelled else claim.heading.text)
-    convention = checked.conventions.get(key)
+    convention = checked.convention_of(claim)
     if layer is None or convention is None or _has_kernel(checked, layer, claim):
         return None
     possible = dict(_possible(layer, convention))
-    number = _by_total(checked, claim, checked.columns[key])
-    if number is None or number not in possible:
+    number = _by_total(checked, claim, checked.columns[key_of(claim)])
+    totalled = number is not None and number in possible
+    if not totalled:
         number = _by_slip(claim, possible)
     if number is None:
         return LEFT_OPEN
-    return text_of(number * convention.heading.scale), possible[number]
+    return text_of(number * convention.heading.scale), possible[number], totalled
 
 
-def by_sum(checked: Checked, claim: Claim) -> tuple[str, str] | None:
+def by_sum(checked: Checked, claim: Claim) -> tuple[str, str, bool] | None:
     """The printed result of a wrong formula, if its column adds up to a total with it."""
     figure = claim.figure
     if figure is None or figure.formula is None or figure.formula == figure.value():
@@ -46,7 +49,7 @@ def by_sum(checked: Checked, claim: Claim) -> tuple[str, str] | None:
         return None
     result = text_of(figure.value())
     reason = f"the formula gives {text_of(figure.formula)}, and the column adds up with {result}"
-    return result, reason
+    return result, reason, True
 
 
 def _has_kernel(checked: Checked, layer: RowLayer, claim: Claim) -> bool:
@@ -54,8 +57,7 @@ def _has_kernel(checked: Checked, layer: RowLayer, claim: Claim) -> bool:
     if layer.kind not in WITH_KERNEL or "kh" in layer.printed or "kh" not in layer.sizes:
         return True
     for other in layer.row.claims:
-        key = (other.meaning, "" if other.labelled else other.heading.text)
-        convention = checked.conventions.get(key)
+        convention = checked.convention_of(other)
         if other.cell == claim.cell or convention is None or other.figure is None:
             continue
         rule, number = convention.by_kind.get(layer.kind), convention.count(layer)

@@ -34,6 +34,10 @@ from layerscope.sheets.windows import (
 OTHER_TENSORS = ("unknown", "embedding", "flatten", "add")
 LEAST_JOINS = 2  # from which on they show what is printed as their input
 SQUARES = 5  # rows from which on equal heights and widths are a habit
+# kinds whose outputs follow from one element of their input each
+ELEMENTWISE = ("activation", "prelu", "batch_norm", "scale", "dropout", "softmax")
+ONE_ELEMENT = {"kh": 1, "kw": 1, "sh": 1, "sw": 1, "ph": 0, "pw": 0}
+ELEMENTS = 3  # windows of them from which on one element is a habit
 
 
 def shape_equations(layers: Sequence[RowLayer]) -> Iterator[Equation]:
@@ -61,6 +65,7 @@ def shape_equations(layers: Sequence[RowLayer]) -> Iterator[Equation]:
             yield from _flattened(layer)
     yield from _joins(layers)
     yield from _squares(layers)
+    yield from _elements(layers)
 
 
 def _modules(layers: Sequence[RowLayer]) -> Iterator[Equation]:
@@ -123,6 +128,23 @@ def _squares(layers: Sequence[RowLayer]) -> Iterator[Equation]:
         if len(found) >= SQUARES and (odd == 1 or odd * 10 <= len(found)):
             alone = high[0] != "h" and odd * 10 > len(found)  # one window may be no square
             yield from (replace(e, beside=alone) for e in found)
+
+
+def _elements(layers: Sequence[RowLayer]) -> Iterator[Equation]:
+    """Windows of activations and their like, if all but one are a single element."""
+    rows = [layer for layer in layers if layer.kind in ELEMENTWISE]
+    for name, usual in ONE_ELEMENT.items():
+        given = [(row, fact) for row in rows if (fact := row.printed.get(name)) and fact.cells]
+        if sum(fact.value != usual for _, fact in given) > 1 or len(given) < ELEMENTS:
+            continue
+        for layer, fact in given:
+            (target,) = fact.cells
+            reason = f"{_named(layer)} takes one element at a time"
+            yield Equation(
+                fact.cells, fact.value == usual, target, str(usual), reason,
+                group=f"element {layer.row.at}",
+                holds_with=equal_with(SizeFact(usual), fact),
+            )  # fmt: skip
 
 
 def _batches(layers: Sequence[RowLayer]) -> Iterator[Equation]:
@@ -293,12 +315,17 @@ def _unchanged(layer: RowLayer, axes: str) -> Iterator[Equation]:
         if out is None or size is None or not out.cells or out.cells == size.cells:
             continue
         (target,) = out.cells
-        word = layer.kind.replace("_", " ")
-        reason = f"{'an' if word[0] in 'aeiou' else 'a'} {word} keeps the {size.value} of its input"
+        reason = f"{_named(layer)} keeps the {size.value} of its input"
         yield Equation(
             out.cells | size.cells, out.value == size.value, target, str(size.value), reason,
             group=f"keeps {layer.row.at}", holds_with=equal_with(size, out),
         )  # fmt: skip
+
+
+def _named(layer: RowLayer) -> str:
+    """The kind of a layer with its article."""
+    word = layer.kind.replace("_", " ")
+    return f"{'an' if word[0] in 'aeiou' else 'a'} {word}"
 
 
 def _is_turned(layer: RowLayer) -> bool:

@@ -6,8 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from layerscope.auditing.conventions import ColumnConvention, choose
+from layerscope.auditing.conventions import (
+    ColumnConvention,
+    Key,
+    Way,
+    agreed,
+    choices,
+    choose,
+    narrowest,
+    way_of,
+)
 from layerscope.auditing.equations import Equation, counted
 from layerscope.auditing.field_equations import field_equations
 from layerscope.auditing.figure_equations import (
@@ -18,14 +28,12 @@ from layerscope.auditing.figure_equations import (
 )
 from layerscope.auditing.shape_equations import shape_equations
 from layerscope.auditing.shares import SharedColumn, infer_groups, shared_column, shared_equations
-from layerscope.documents.headings import Meaning
 from layerscope.sheets.attach import attach
 from layerscope.sheets.corrections import Renamed, correct_kinds
 from layerscope.sheets.kernels import infer
 from layerscope.sheets.sheet import Claim, Sheet
 from layerscope.sheets.structure import RowLayer, layers_of
 
-Key = tuple[Meaning, str]  # of a column: its meaning, and its heading unless labels say the meaning
 COUNTED = ("params", "weights", "macs", "flops", "madds", "memory", "activations")
 SUMMED = (*COUNTED, "read", "written", "traffic", "time")  # a total is a sum
 TRUSTED = 2  # a convention is stated if it explains at least one figure in so many
@@ -44,6 +52,35 @@ class Checked(Struct):
     equations: Sequence[Equation] = ()
     shared: Mapping[Key, SharedColumn] = {}  # columns that print shares only
 
+    def label(self, row: int) -> str:
+        """The first cell of a row that is not empty."""
+        return self.sheet.rows[row].label
+
+    def heading(self, column: int) -> str:
+        """The heading of a column as it is printed."""
+        cells = self.sheet.table.heading.cells
+        return cells[column].text if column < len(cells) else ""
+
+    def where(self, claim: Claim) -> tuple[int, int, str, str]:
+        """Table, line, row and column of a figure, as a finding names them."""
+        return self.number, claim.cell.line, self.label(claim.row), self.heading(claim.column)
+
+    def convention_of(self, claim: Claim) -> ColumnConvention | None:
+        """The convention of the column of a figure."""
+        return self.conventions.get(key_of(claim))
+
+    def ways(self, claim: Claim | None) -> tuple[Way, ...]:
+        """How the column of a figure may write it."""
+        convention = self.convention_of(claim) if claim is not None else None
+        if claim is None or convention is None:
+            return ()
+        return convention.ways(prefixed=claim.figure is not None and claim.figure.power > 0)
+
+
+def key_of(claim: Claim) -> Key:
+    """The column of a figure."""
+    return claim.meaning, "" if claim.labelled else claim.heading.text
+
 
 def checked_sheet(sheet: Sheet, number: int, like: Checked | None = None) -> Checked:
     """The equations of a sheet, by its own conventions or by those of a sheet that is like it."""
@@ -54,18 +91,39 @@ def checked_sheet(sheet: Sheet, number: int, like: Checked | None = None) -> Che
     batch = _batch(columns, layers) if like is None else like.batch
     infer(rows, batch, branched=attach(rows))
     infer_groups([claims for key, claims in columns.items() if key[0] in COUNTED], layers)
-    conventions = {}
-    for key, claims in columns.items():
-        found = like.conventions.get(key) if like else None
-        if like is None or (found is not None and found.unsettled):
-            found = choose(counts_of(claims), layers, batch)
-            found = found if found is not None and _trusted(found) else None
-        if found is not None:
-            conventions[key] = found
+    found = dict(_conventions(columns, layers, batch, like))
+    conventions = {key: found[key] for key in columns if key in found}
     checked = Checked(sheet, number, layers, columns, conventions, renamed, batch)
     checked.shared = dict(_shared(checked)) if like is None else like.shared
     checked.equations = counted(list(_equations(checked, rows)))
     return checked
+
+
+def _conventions(
+    columns: dict[Key, list[Claim]], layers: dict[int, RowLayer], batch: int, like: Checked | None
+) -> Iterator[tuple[Key, ColumnConvention]]:
+    """The convention of each column; those of a sheet that is like it stay if they are settled."""
+    by_unit: dict[str, dict[Key, list[ColumnConvention]]] = {}
+    for key, claims in columns.items():
+        before = like.conventions.get(key) if like else None
+        if like is not None and (before is None or not before.unsettled):
+            if before is not None:
+                yield key, before
+            continue
+        counted = counts_of(claims)
+        good = [each for each in choices(counted, layers, batch) if _trusted(each)]
+        if before is not None:
+            same = [each for each in good if way_of(each) == way_of(before)]
+            yield from ((key, replace(each, written=before.written)) for each in same[:1])
+            good = good if not same else []
+        prefixed = [c for c in counted if c.figure is not None and c.figure.power]
+        if good and prefixed and prefixed[0].figure is not None:
+            unit = prefixed[0].figure.unit or prefixed[0].heading.unit
+            by_unit.setdefault(unit, {})[key] = good
+        elif good:
+            yield key, replace(good[0], tied=narrowest(map(way_of, good)))
+    for found in by_unit.values():
+        yield from agreed(found).items()
 
 
 def _shared(checked: Checked) -> Iterator[tuple[Key, SharedColumn]]:
@@ -84,8 +142,7 @@ def _columns(sheet: Sheet) -> dict[Key, list[Claim]]:
     found: dict[Key, list[Claim]] = {}
     for row in sheet.rows:
         for claim in row.claims:
-            key = (claim.meaning, "" if claim.labelled else claim.heading.text)
-            found.setdefault(key, []).append(claim)
+            found.setdefault(key_of(claim), []).append(claim)
     return found
 
 

@@ -162,5 +162,5 @@ def _solved(
 
 
 def _text(span: Span) -> str:
-    low, high = (f"{float(end):,.6g}" if end.denominator > 1 else f"{int(end):,}" for end in span)
+    low, high = (f"{int(end):,}" if end.denominator == 1 else f"{float(end):,.6g}" for end in span)
     return low if low == high else f"{low} to {high}"

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from itertools import product
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerscope.documents import figures
+from layerscope.documents.figures import RULES
+from layerscope.documents.figures import Rule as Rounding
 from layerscope.documents.formulas import FormulaError, has_sign, value
 from layerscope.sheets.shapes import axes, window
 
@@ -18,10 +22,11 @@ NUMBER = re.compile(
     r"(?P<gap>\s*)(?P<prefix>[KMGTPkmgt万亿](?:i(?=[Bb]))?(?![a-z]))?"
 )
 EQUALS = re.compile(r".*(?:==|=|≈)\s*", re.DOTALL)
+OPEN_REST = re.compile(r"\s*\+\s*\?\s*$")  # 283256.0 + ?
 DIGITS = re.compile(r"\d+(?:,\d{3})*")
 MOST_DIGITS = 40
-Writing = tuple[int, bool]  # what K counts, and whether figures are cut instead of rounded
-WRITINGS: tuple[Writing, ...] = ((1000, False), (1000, True), (1024, False), (1024, True))
+Way = tuple[int, Rounding]  # what K counts, and how figures are rounded
+WAYS: tuple[Way, ...] = tuple(product((1000, 1024), RULES[:2]))
 
 
 class NumberStyle(Struct, frozen=True):
@@ -35,14 +40,21 @@ class NumberStyle(Struct, frozen=True):
     power: int = 0
     scale: Fraction = Fraction(1)
     exponent: bool = False
+    whole: int = 0  # digits before the point
+    digits: int = 0  # without zeros at the ends
 
-    def text(self, number: Fraction, base: int, cut: bool) -> str:
-        """The number in this style; "" where it cannot be written so."""
+    def text(self, number: Fraction, way: Way, significant: int = 0) -> str:
+        """The number in this style; "" where it cannot be written so.
+
+        `significant` is the number of digits to which it is rounded, if it is not 0.
+        """
         if self.exponent:
             return ""
+        base, rounding = way
         step = self.scale * Fraction(1024 if "i" in self.prefix else base) ** self.power
         units = number / step * 10**self.decimals
-        count = int(units) if cut else int(units + Fraction(1, 2))
+        unit = 10 ** max(len(str(int(units))) - significant, 0) if significant else 1
+        count = int(units / unit + (0 if "cut" in rounding else Fraction(1, 2))) * unit
         if number and not count:
             return ""
         digits = str(count).rjust(self.decimals + 1, "0")
@@ -59,10 +71,11 @@ def style_of(text: str) -> NumberStyle | None:
     read, match = figures.read(text), _number(text)
     if read is None or match is None:
         return None
-    prefix = match["prefix"] or ""
+    prefix, whole = match["prefix"] or "", re.sub(r"\D", "", match["whole"])
     return NumberStyle(
         len(match["part"] or ""), match["point"] or ".", prefix, match["gap"] if prefix else "",
         match["sign"] or "", read.power, read.scale, match["exponent"] is not None,
+        len(whole), len((whole + (match["part"] or "")).strip("0")),
     )  # fmt: skip
 
 
@@ -72,12 +85,18 @@ def _number(text: str) -> re.Match[str] | None:
 
 
 def rewritten(
-    text: str, expected: str, scale: int, others: Iterable[str], writing: Writing = WRITINGS[0]
+    text: str, expected: str, scale: int, others: Sequence[str], ways: Sequence[Way] = ()
 ) -> Iterator[str]:
     """The cell with the expected figure instead of its own, the likeliest way to write it first.
 
-    `others` are the other cells of its column; `scale` is that of its heading.
+    `others` are the other cells of its column, and `ways` those in which it may write figures;
+    `scale` is that of its heading.
     """
+    rest = OPEN_REST.search(text)
+    if rest is not None:
+        shown = text[: rest.start()]
+        yield from (new + rest[0] for new in rewritten(shown, expected, scale, others, ways))
+        return
     formula, _, last = expected.rpartition("=")
     number = _value(last)
     match, style = _number(text), style_of(text)
@@ -100,35 +119,50 @@ def rewritten(
         before = left + text[head.end() : match.start()]
     # without a prefix the match takes the blank behind the number, which is no part of it
     end = match.end() if match["prefix"] else match.start("gap")
-    for shown in texts(number, scale, style, others, writing):
+    for shown in texts(number, scale, style, others, ways):
         yield before + shown + text[end:]
 
 
 def texts(
-    number: Fraction, scale: int, style: NumberStyle | None, others: Iterable[str],
-    writing: Writing = WRITINGS[0],
+    number: Fraction, scale: int, style: NumberStyle | None, others: Sequence[str],
+    ways: Sequence[Way] = (),
 ) -> list[str]:  # fmt: skip
-    """Ways to write a number: in the style of the cell, of the others, then in full.
+    """Texts of a number: in the style of the cell, of the others, then in full.
 
-    `writing` is that of the column, which is tried first.
+    There is none if the column may write it in ways that differ; without any way all are tried.
     """
-    writings = sorted(WRITINGS, key=lambda each: (each[0] != writing[0], each[1] != writing[1]))
     siblings = [found for found in map(style_of, others) if found is not None]
     separator = next((each.separator for each in siblings if each.separator), "")
-    styles = [*([] if style is None else [style]), *dict.fromkeys(siblings)]
+    digits = _significant(others) if any("figures" in rounding for _, rounding in ways) else 0
+    if digits and style is not None and style.prefix and style.digits > digits:
+        return []  # a total is written with more
+    styles = [] if style is None else [style if style.whole > 3 else _parted(style, separator)]
+    styles += [_parted(each, separator) for each in dict.fromkeys(siblings)]
     found: dict[str, None] = {}
     for value_ in dict.fromkeys((number / scale, number)):
         for each in styles[:6]:
-            parted = NumberStyle(
-                each.decimals, each.point, each.prefix, each.gap,
-                each.separator or ("" if each.prefix else separator),
-                each.power, each.scale, each.exponent,
-            )  # fmt: skip
-            for base, cut in writings:
-                found[parted.text(value_, base, cut)] = None
+            shown = [
+                each.text(value_, way, digits if each.prefix and "figures" in way[1] else 0)
+                for way in ways or WAYS
+            ]
+            if ways and len(set(shown)) > 1 and not found:
+                return []
+            found |= dict.fromkeys(shown)
         if value_.denominator == 1:
-            found[NumberStyle(separator=separator).text(value_, 1000, False)] = None
+            found[NumberStyle(separator=separator).text(value_, WAYS[0])] = None
     return [shown for shown in found if shown]
+
+
+def _parted(style: NumberStyle, separator: str) -> NumberStyle:
+    """A style with the separator of its column, if it has none and no prefix."""
+    own = style.separator or ("" if style.prefix else separator)
+    return replace(style, separator=own)
+
+
+def _significant(others: Iterable[str]) -> int:
+    """How many digits are significant in figures with a prefix: as many as the longest has."""
+    styles = (style for text in others if (style := style_of(text)) and style.prefix)
+    return max((style.digits for style in styles), default=0)
 
 
 def _value(text: str) -> Fraction | None:

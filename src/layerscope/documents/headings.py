@@ -37,7 +37,7 @@ SPELLINGS: dict[Meaning, tuple[str, ...]] = {
     "kernel": (
         "kernel", "kernel size", "ksize", "k", "filter size", "filter shape", "patch size",
         "support", "kernel_size", "core size", "size/strd", "window", "patch", "卷积核",
-        "卷积核大小", "核大小", "kernel_size(k)", "filter dim",
+        "卷积核大小", "核大小", "核尺寸", "卷积核尺寸", "kernel_size(k)", "filter dim",
     ),
     "kernel_h": ("patch size (height)", "kernel height", "kernel h", "kh", "filter height"),
     "kernel_w": ("patch size (width)", "kernel width", "kernel w", "kw", "filter width"),
@@ -92,6 +92,7 @@ SPELLINGS: dict[Meaning, tuple[str, ...]] = {
         "param count", "param#", "trainable parameter quantity", "trainable parameters",
         "parameters (compute)", "total params", "number of params", "#param", "# param",
         "num of params", "参数", "参数量", "参数数量", "参数个数", "训练参数数量", "可训练参数",
+        "可训练参数量", "可训练参数数量",
         "params count", "#parameters or shape", "# of params", "# of parameters",
         "no. of parameters", "no. of params", "param num", "params num", "trainable params",
         "total parameters", "parameter", "learnable parameters", "parameter quantity", "参数总量",

@@ -17,6 +17,11 @@ UNKNOWN = re.compile(r"none|-1|\?|\bn\b|\bbatch(?:_size)?\b")
 TIMES = re.compile(r"\s*(?:times|cdot|[x×*·✕])\s*")
 PRODUCT = re.compile(r"(?<=\d)\s*\\?\*\s*(?=\d)")  # other asterisks are emphasis
 NUMBERS = re.compile(r"\d+")
+# a split over devices: 55x55x48(x2 GPU), 13x13x128x2_GPU; (x2) alone may be a block that repeats
+COPIES = re.compile(
+    r"(?P<one>.*?)\s*(?P<open>\()?\s*(?:times|[x×*·✕])\s*(?P<copies>\d{1,3})[\s_]*"
+    r"(?:gpu|device|tower)s?\s*(?(open)\))\s*"
+)
 KERNEL = re.compile(
     r"\(?\s*(?P<kernel>\d+(?:\s*[x×*,]\s*\d+)*)\s*\)?(?:\s*[x×*,]\s*(?P<many>\d+))?"
     r"(?:\s*(?:/|s\s*=?|stride)\s*(?P<stride>\d+))?(?:\s*,\s*(?P<filters>\d+))?"
@@ -40,6 +45,9 @@ class Size(Struct, frozen=True):
 def axes(text: str) -> tuple[int | None, ...]:
     """The sizes of a shape as it is printed, without a batch that is left open."""
     words = plain(PRODUCT.sub("x", text))
+    words, copies = _without_copies(words)
+    if copies > 1:
+        return _with_copies(axes(words), copies)
     named = dict(AXES.findall(words))
     if named:
         return tuple(int(named[axis]) for axis in "chw" if axis in named)
@@ -58,6 +66,23 @@ def axes(text: str) -> tuple[int | None, ...]:
     if sizes and sizes[0] is None:
         sizes = sizes[1:]
     return tuple(size if isinstance(size, int) else None for size in sizes)
+
+
+def _without_copies(words: str) -> tuple[str, int]:
+    """A size without the number of devices that each have such a part, and this number."""
+    match = COPIES.fullmatch(words)
+    return (match["one"], int(match["copies"])) if match else (words, 1)
+
+
+def _with_copies(shape: tuple[int | None, ...], copies: int) -> tuple[int | None, ...]:
+    """The shape of all parts together: they split the channels."""
+    if not shape:
+        return shape
+    at = -1 if channels_last([shape]) else 0
+    parts = [*shape]
+    size = parts[at]
+    parts[at] = None if size is None else size * copies
+    return tuple(parts)
 
 
 def _size(text: str) -> int | object | None:
@@ -118,15 +143,19 @@ class KernelCell(Struct, frozen=True):
 
 def window(text: str) -> KernelCell | None:
     """A kernel cell: 3, 3x3, 3 x 3 / 2, 5x5x1/1,6."""
-    words = re.sub(r"times|cdot", "x", plain(PRODUCT.sub("x", text)))
+    words, copies = _without_copies(plain(PRODUCT.sub("x", text)))
+    words = re.sub(r"times|cdot", "x", words)
     match = KERNEL.fullmatch(words.strip())
     if match is None or LONG.search(words):
         return None
     kernel = tuple(int(n) for n in NUMBERS.findall(match["kernel"]))
+    if copies > 1 and len(kernel) == 2 and kernel[0] != kernel[1]:
+        kernel = (kernel[0], kernel[1] * copies)  # a matrix, whose outputs are split
+    filters = match["filters"] or match["many"]
     return KernelCell(
         kernel,
         int(match["stride"]) if match["stride"] else None,
-        int(match["filters"] or match["many"]) if match["filters"] or match["many"] else None,
+        int(filters) * copies if filters else None,
     )
 
 

@@ -98,6 +98,8 @@ def printed_sizes(
         text = row.cells[column].text
         if plain(text) in EMPTY:
             continue
+        if row.kind == "fc" and heading.meaning in ("input", "output"):
+            text = _as_vector(text, reading, sheet)
         refers = row.kind in ("concat", "add") and heading.meaning in ("input", "output")
         if refers and len(axes(text)) == 1 and not reading.lines:
             continue  # numbers of other rows
@@ -114,6 +116,19 @@ def printed_sizes(
             else:
                 found[name] = SizeFact(value, at)
     return found, again
+
+
+def _as_vector(text: str, reading: Reading, sheet: Sheet) -> str:
+    """The cell of a fully connected layer, where 1x4096 is 4,096 features.
+
+    In a table of batches or sequences and in [1, 4096] the first axis is one of those, and beside
+    a column of channels both are height and width.
+    """
+    shape = axes(text)
+    two_axes = "," in text or reading.batch is not None or reading.sequence or reading.sides
+    if two_axes or any(heading and heading.meaning in CHANNELS for heading in sheet.headings):
+        return text
+    return str(shape[1]) if len(shape) == 2 and shape[0] == 1 != shape[1] is not None else text
 
 
 def _is_longer(text: str, reading: Reading) -> bool:

@@ -131,7 +131,26 @@ def with_value(layer: RowLayer, part: CellPart, value: int) -> RowLayer | None:
     if not names:
         return None
     sizes = {**layer.sizes, **{name: SizeFact(value, layer.sizes[name].cells) for name in names}}
-    return replace(layer, sizes=sizes)
+    changed = replace(layer, sizes=sizes)
+    _compute_again(changed, part)
+    return changed
+
+
+def _compute_again(layer: RowLayer, part: CellPart) -> None:
+    """Compute the output size of a window again, if the row leaves it blank."""
+    if layer.kind not in ("conv", *POOLS) or part[0] != layer.row.at:
+        return
+    for axis in "hw":
+        fact = layer.sizes.get(f"{axis}out")
+        if fact is not None and f"{axis}out" not in layer.printed and _comes_from(fact, part):
+            del layer.sizes[f"{axis}out"]
+    _spatial(layer)
+
+
+def _comes_from(fact: SizeFact, part: CellPart) -> bool:
+    """Whether a size comes from a part of a cell and from others."""
+    within = [c == part or (part[2] == WHOLE and c[:2] == part[:2]) for c in fact.cells]
+    return any(within) and not all(within)
 
 
 def value_of(layer: RowLayer, part: CellPart) -> int | None:
