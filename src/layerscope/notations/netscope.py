@@ -137,9 +137,12 @@ def _rows(report: Report) -> list[NetscopeRow]:
     own = claims is not None and claims.notation == STEM  # a table of Netscope's is in its order
     order = range(len(layers)) if own else depth_first(report.graph)
     claimed = claims_of(report.graph, STEM).rows
-    return rows + [
-        replace(_row(layers[index]), claimed=claimed.get(layers[index].name, ())) for index in order
-    ]
+    for index in order:
+        layer, row = layers[index], _row(layers[index])
+        if own and layer.node.source is not None:  # a folded table may print a name twice
+            row = replace(row, name=layer.node.source.name or row.name)
+        rows.append(replace(row, claimed=claimed.get(layer.name, ())))
+    return rows
 
 
 def _row(layer: Layer) -> NetscopeRow:
