@@ -15,6 +15,7 @@ from layerscope.errors import FormatError, MissingExtra, UnknownName
 from layerscope.formats.torch.capture import the_torch
 from layerscope.formats.torch.model_names.building import bounded_model, build
 from layerscope.formats.torch.model_names.settings import (
+    generating_class,
     is_gguf,
     model_settings,
     stored_array_notes,
@@ -55,6 +56,7 @@ def hugging_face_model(
     """
     folder = path if os.path.isdir(path) else ""
     path = os.path.join(path, "config.json") if folder else path
+    settings = model_settings(path)
     torch = the_torch()
     if find_spec("torchvision") is not None:
         torchvision_models(torch)
@@ -62,9 +64,10 @@ def hugging_face_model(
         transformers = importlib.import_module("transformers")
     except ImportError:
         raise MissingExtra("a model of transformers", "hf") from None
-    settings = model_settings(path, transformers)
     kind = settings.pop("model_type")
     has_code = settings.pop("auto_map", None)
+    if is_gguf(path) and (generating := generating_class(kind, transformers)) is not None:
+        settings["architectures"] = [generating]
     named = next(iter(settings.get("architectures") or ()), "")
     own_kind = kind
     if kind in RENAMED and kind not in transformers.CONFIG_MAPPING:

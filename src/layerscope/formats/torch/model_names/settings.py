@@ -50,14 +50,19 @@ def is_gguf(path: str) -> bool:
     return path.lower().endswith(GGUF_SUFFIX)
 
 
-def model_settings(path: str, transformers: ModuleType) -> Settings:
+def model_settings(path: str) -> Settings:
     """The settings of a model, in the names that transformers reads."""
-    if not is_gguf(path):
-        return _with_lists(path, read_config(path))
-    settings = gguf_config(gguf_file(path), path)
-    auto = transformers.models.auto.modeling_auto
-    named = auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(settings["model_type"])
-    return settings if named is None else {**settings, "architectures": [named]}
+    if is_gguf(path):
+        return gguf_config(gguf_file(path), path)
+    return _with_lists(path, read_config(path))
+
+
+def generating_class(kind: str, transformers: ModuleType) -> str | None:
+    """The class of a model_type that generates text, which a GGUF file is for; None without one."""
+    names: Mapping[str, str] = (
+        transformers.models.auto.modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    )
+    return names.get(kind)
 
 
 def _with_lists(path: str, settings: Settings) -> Settings:
