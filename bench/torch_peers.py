@@ -178,8 +178,11 @@ def masked(name: str, torch: Any) -> tuple[Any, Any]:
             super().__init__()
             self.inner, self.names = inner, names
 
-        def forward(self, *given: Any) -> Any:
-            return self.inner(**dict(zip(self.names, given, strict=True)))[0]
+        def forward(
+            self, input_ids: Any, attention_mask: Any, decoder_input_ids: Any = None
+        ) -> Any:
+            given = (input_ids, attention_mask, decoder_input_ids)
+            return self.inner(**dict(zip(self.names, given, strict=False)))[0]
 
     ids, mask = (make(1, 128, dtype=torch.long) for make in (torch.zeros, torch.ones))
     names = ("input_ids", "attention_mask")

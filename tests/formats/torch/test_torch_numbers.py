@@ -138,6 +138,24 @@ def test_a_decision_by_an_input_without_values_is_noted(device: str) -> None:
     assert "aten.is_nonzero" in note
 
 
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+@pytest.mark.parametrize("name", ["attention_mask", "decoder_attention_mask", "key_padding_mask"])
+def test_an_attention_mask_without_values_has_no_padding(name: str, device: str) -> None:
+    """Ones are tokens in an `attention_mask`, and padding in a `key_padding_mask`."""
+
+    def forward(self: Any, x: Any, **masks: Any) -> Any:
+        [mask] = masks.values()
+        return x.relu() if mask.bool().all() else self.linear(x)
+
+    model = on(device, lambda: Model(forward)).eval()
+    sizes = {"x": (ROWS, WIDTH), name: (1, 6)}
+    report = layerscope.summary(model, input_size=sizes, real=False, verbose=0)
+    is_attention = name != "key_padding_mask"
+    assert report.total_macs == (0 if is_attention else LINEAR)
+    [note] = [note for note in report.graph.notes if note.startswith(name)]
+    assert f"taken as {'ones' if is_attention else 'zeros'}" in note
+
+
 @pytest.mark.parametrize(
     ("forward", "operator"),
     [

@@ -22,6 +22,7 @@ import pytest
 import layerscope
 from layerscope.formats.torch.model_names.torchvision_timm import torchvision_models
 from tests.formats.torch.torch_nets import on, torch
+from tests.formats.torch.transformers_nets import small
 
 transformers: Any = pytest.importorskip("transformers", reason="transformers is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -373,3 +374,17 @@ def test_llama_of_405_billion(tmp_path: Path) -> None:
     assert unknown == 0
     scale = 1 if sys.platform == "darwin" else 1024
     assert held * scale < 1.5e9
+
+
+@pytest.mark.parametrize("kind", ["bert", "llama", "t5", "gpt2", "mistral", "gemma3_text"])
+def test_a_mask_without_values_is_that_of_a_text_without_padding(kind: str) -> None:
+    """The account on the meta device is that with a mask of ones on a real one."""
+    ids, ones = torch.zeros(1, T, dtype=torch.long), torch.ones(1, T, dtype=torch.long)
+    given = {"input_ids": ids, "attention_mask": ones}
+    if kind == "t5":
+        given["decoder_input_ids"] = ids
+    real = layerscope.summary(small(kind), input_data=given, verbose=0)
+    on_meta = {name: tensor.to("meta") for name, tensor in given.items()}
+    report = layerscope.summary(on("meta", lambda: small(kind)), input_data=on_meta, verbose=0)
+    assert report.totals == real.totals
+    assert [node.op for node in report.graph.nodes] == [node.op for node in real.graph.nodes]

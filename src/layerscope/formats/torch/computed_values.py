@@ -28,9 +28,10 @@ DECIDING = {
     "_pad_packed_sequence": (1,),
 }  # fmt: skip
 ON_CPU = {"_pack_padded_sequence": 1, "_pad_packed_sequence": 1}  # results that stay real tensors
-ASSUMED = "given without values, taken as zeros where the model takes a decision by them"
+ASSUMED = "given without values, taken as {} where the model takes a decision by them"
+ONES = "attention_mask"  # ends the names of masks in which 1 is a token that is no padding
 
-Names = dict[str, None]  # of inputs that were taken as zeros
+Names = dict[str, None]  # of inputs that were taken as zeros, or as ones
 
 
 class NoValues(Exception):
@@ -52,7 +53,8 @@ def on_read(run: Capture, call: OpCall) -> Result:
     if assumed and type(found) is not bool:  # a number may become a size
         raise run.needs_values(info, f"reads a number of {_inputs(assumed)}")
     for name in assumed:
-        run.notes.setdefault(name, f"{name}: {ASSUMED} ({info.full}{run.in_module()})")
+        taken = ASSUMED.format("ones" if name.endswith(ONES) else "zeros")
+        run.notes.setdefault(name, f"{name}: {taken} ({info.full}{run.in_module()})")
     return found
 
 
@@ -64,7 +66,7 @@ def _as_tensor(run: Capture, arg: Arg) -> Arg:
 def values_in(run: Capture, arg: Arg, assumed: Names, writes: int) -> Arg:
     """An argument with the values of its tensors, after so many writes.
 
-    The names of inputs that are taken as zeros are added to `assumed`.
+    The names of inputs that are taken as zeros or ones are added to `assumed`.
     """
     if isinstance(arg, run.torch.Tensor):
         return _values_of(run, run.tracker.lookup(arg), assumed, writes)
@@ -91,7 +93,8 @@ def _values_of(run: Capture, traced: TracedTensor, assumed: Names, writes: int) 
         return _view_of(run, traced, _written_values(run, root, before, assumed), assumed)
     if traced.no_values:
         assumed[traced.name] = None
-        return run.torch.zeros(traced.meta.shape, dtype=traced.meta.dtype)
+        filled = run.torch.ones if traced.name.endswith(ONES) else run.torch.zeros
+        return filled(traced.meta.shape, dtype=traced.meta.dtype)
     if traced.values is None:
         inner: Names = {}
         traced.values = _compute(run, traced, inner)

@@ -80,7 +80,7 @@ class TracedTensor(Struct, gc=False, eq=False):
     recompute: Recompute | None = None
     random: bool = False  # a random generator makes the values
     no_values: bool = False  # an input of which only the shape is given
-    assumed: dict[str, None] | None = None  # inputs that were taken as zeros in `values`
+    assumed: dict[str, None] | None = None  # inputs that were taken as zeros or ones in `values`
     foreign: bool = False  # neither made by the run nor a parameter or buffer: an attribute
     is_const: bool = False  # computed from constants alone
 

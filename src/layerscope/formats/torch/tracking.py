@@ -50,7 +50,7 @@ class Tracker:
         self.foreign: list[Foreign] = []  # tensors that the run did not make, as they were
         self.log: list[TracedTensor] = []  # all that got a name, in order; keeps tensors alive
         self.writes: dict[TracedTensor, list[Write]] = {}  # by the tensor that owns the storage
-        # of `writes`: how many were applied, to which values, and inputs taken as zeros in these
+        # of `writes`: how many were applied, to which values, and inputs whose values were assumed
         self.written: dict[TracedTensor, tuple[int, Any, dict[str, None]]] = {}
         self.nodes: list[Node] = []
         self.inputs: list[GraphTensor] = []
