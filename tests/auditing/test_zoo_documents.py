@@ -32,6 +32,34 @@ def test_the_zoo_has_no_findings(name: str, notation: str) -> None:
     assert of_figures(audit_text(document(name, notation), name).findings) == []
 
 
+# a network of each class that the tests of every change do not have, in one of its notations
+CLASSES = [
+    ("vit_b_32", "matconvnet"),  # a matrix takes the other axis of sequences as its channels
+    ("gpt2", "matconvnet.csv"),
+]
+
+
+@pytest.mark.parametrize(("name", "notation"), CLASSES)
+def test_each_class_has_no_findings(name: str, notation: str) -> None:
+    assert of_figures(audit_text(document(name, notation), name).findings) == []
+
+
+def columns_of(name: str, notation: str, title: str, at: int, wrong: str) -> set[str]:
+    """The columns that are named if cell `at` of the first row with a title has another text."""
+    text = document(name, notation)
+    line = next(line for line in text.splitlines() if line.strip().startswith(title))
+    cells = line.split("|")
+    assert cells[at].strip() != wrong
+    changed = "|".join([*cells[:at], wrong.rjust(len(cells[at])), *cells[at + 1 :]])
+    found = audit_text(text.replace(line, changed, 1), "changed").findings
+    return {finding.column for finding in found}
+
+
+def test_a_wrong_depth_of_a_matrix_is_found() -> None:
+    """`out_proj` of the first layer takes 768 of sequences of 50."""
+    assert columns_of("vit_b_32", "matconvnet", "filt dim", 13, "769") == {"filt dim"}
+
+
 @pytest.mark.parametrize("name", ["alexnet-caffe", "patch32", "unet", "mobilenet_v1", "lenet5"])
 def test_grouped_and_transposed_convolutions_of_boda(name: str) -> None:
     assert audit_text(document(name, "boda"), name).findings == ()

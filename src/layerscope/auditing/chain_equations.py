@@ -35,15 +35,16 @@ def _chain(
     printed = {axis: layer.printed[f"{axis}in"] for axis in "chw" if f"{axis}in" in layer.printed}
     if not printed or layer.kind in ("concat", "add", "embedding"):
         return
-    shape, above = layer.get("cin", "hin", "win"), before.get("cout", "hout", "wout")
+    shape, taken = layer.get("cin", "hin", "win"), dict(given_sizes(layer, before))
+    above = [given.value for given in taken.values() if given is not None]
     free = (shape is not None and shape in outputs) or _is_flat(layer, before)
     near: list[tuple[int, ...]] = []
-    if shape is not None and above is not None and not free:
+    if shape is not None and len(above) == len(shape) and not free:
         near = [o for o in outputs if _differences(shape, o) == 1]
         if near and _differences(shape, above) > 1:
             yield from _near(printed, shape, near)
             return
-    for axis, given in given_sizes(layer, before):
+    for axis, given in taken.items():
         fact = printed.get(axis)
         if fact is None or given is None or not given.cells:
             continue
