@@ -184,6 +184,8 @@ WEIGHTS: Mapping[Kind, tuple[Rule, ...]] = {
         Rule("scale and shift", ("cout",), _product("cout", times=2)),
         Rule("scale and shift of the last axis", ("wout",), _product("wout", times=2)),
         Rule("scale of the last axis", ("wout",), _product("wout")),
+        Rule("scale", ("cout",), _product("cout")),
+        Rule("scale of the rows", ("hout",), _product("hout")),
         NONE,
     ),
     "prelu": (
