@@ -36,6 +36,12 @@ def test_the_zoo_has_no_findings(name: str, notation: str) -> None:
 CLASSES = [
     ("vit_b_32", "matconvnet"),  # a matrix takes the other axis of sequences as its channels
     ("gpt2", "matconvnet.csv"),
+    ("llama-7b", "matconvnet"),  # norms with a scale and no shift
+    ("llama-7b", "matconvnet.dag"),  # sizes of variables that are rounded
+    ("gpt2-medium", "matconvnet.dag"),  # embeddings whose two sizes are equal
+    ("swin_t", "matconvnet"),  # windows of a map as the images of a batch
+    ("swin_t", "matconvnet.dag.csv"),
+    ("regnet_y_400mf", "matconvnet.dag"),  # filters as deep as a group
 ]
 
 
@@ -55,9 +61,45 @@ def columns_of(name: str, notation: str, title: str, at: int, wrong: str) -> set
     return {finding.column for finding in found}
 
 
-def test_a_wrong_depth_of_a_matrix_is_found() -> None:
-    """`out_proj` of the first layer takes 768 of sequences of 50."""
-    assert columns_of("vit_b_32", "matconvnet", "filt dim", 13, "769") == {"filt dim"}
+# the first row with a title, the number of a cell in it, a wrong text, and the column that is named
+WRONG_CELLS = [
+    ("vit_b_32", "matconvnet", "filt dim", 13, "769", "filt dim"),
+    ("llama-7b", "matconvnet", "param mem", 3, "17KB", "param mem"),
+    ("swin_t", "matconvnet", "data num", 9, "65", "data num"),
+]
+
+
+@pytest.mark.parametrize(("name", "notation", "title", "at", "wrong", "column"), WRONG_CELLS)
+def test_a_wrong_cell_of_each_class_is_found(
+    name: str, notation: str, title: str, at: int, wrong: str, column: str
+) -> None:
+    assert column in columns_of(name, notation, title, at, wrong)
+
+
+# DagNN: the right text of a size or memory, and a wrong one
+WRONG_DAGS = [
+    ("llama-7b", "1.101e+04x1x128x1", "1.201e+04x1x128x1"),
+    ("gpt2-medium", "196MB", "186MB"),
+    ("swin_t", "288x1x49x64", "288x1x49x65"),
+    ("regnet_y_400mf", "3x3x8x48", "3x3x9x48"),
+]
+
+
+@pytest.mark.parametrize(("name", "right", "wrong"), WRONG_DAGS)
+def test_a_wrong_size_in_a_dagnn_is_found(name: str, right: str, wrong: str) -> None:
+    text = document(name, "matconvnet.dag")
+    assert right in text
+    assert of_figures(audit_text(text.replace(right, wrong, 1), name).findings)
+
+
+def test_the_memory_of_an_embedding_with_equal_sizes() -> None:
+    """1024 stands for 1024 x 1024: 4 MB, and of all four axes for 4 TB; 5 MB is wrong."""
+    text = document("gpt2-medium", "matconvnet.dag")
+    line = next(each for each in text.splitlines() if "196MB|" in each)
+    wrong = text.replace(line, line.replace(" 4MB|", " 5MB|", 1), 1)
+    assert wrong != text
+    found = audit_text(wrong, "changed").findings
+    assert [(each.column, each.printed, each.expected) for each in found] == [("mem", "5MB", "")]
 
 
 @pytest.mark.parametrize("name", ["alexnet-caffe", "patch32", "unet", "mobilenet_v1", "lenet5"])
