@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from layerscope.auditing.document import audit_text
+from layerscope.auditing.document import audit_text, sheets_of
 from layerscope.zoo import NAMES
 from tests.auditing.test_mutations import WRITTEN, document, of_figures
 
@@ -42,6 +44,11 @@ CLASSES = [
     ("swin_t", "matconvnet"),  # windows of a map as the images of a batch
     ("swin_t", "matconvnet.dag.csv"),
     ("regnet_y_400mf", "matconvnet.dag"),  # filters as deep as a group
+    ("efficientnet_b6", "netscope"),  # pools over the whole map, all larger than usual kernels
+    ("inception_v2-slim", "darknet"),  # a first convolution in groups
+    ("gpt2", "cs231n.md"),  # figures that are rounded to two digits, one without a formula
+    ("bert_base", "cs231n.md"),
+    ("llama-7b", "keras"),  # numbers that the column breaks
 ]
 
 
@@ -74,6 +81,40 @@ def test_a_wrong_cell_of_each_class_is_found(
     name: str, notation: str, title: str, at: int, wrong: str, column: str
 ) -> None:
     assert column in columns_of(name, notation, title, at, wrong)
+
+
+def test_a_wrong_pool_over_the_whole_map_is_found() -> None:
+    text = document("efficientnet_b6", "netscope")
+    right = "| Pooling | 56 | 264x264 | 56 | 1x1 | add\t3.9M |"
+    assert right in text
+    found = audit_text(text.replace(right, right.replace("3.9M", "3.8M")), "changed").findings
+    assert [(each.column, each.printed) for each in found] == [("OPS", "add\t3.8M")]
+
+
+def test_darknet_rows_with_groups_are_rows() -> None:
+    text = document("mobilenet_v2", "darknet")
+    layers = [line for line in text.splitlines() if re.match(r" *\d+ ", line)]
+    assert any(re.match(r" *\d+ conv +\d+/ *\d+ ", line) for line in layers)
+    (sheet,) = sheets_of(text)
+    assert [row.cells[0].text for row in sheet.rows if row.kind != "total"] == [
+        line.split()[0] for line in layers
+    ]
+
+
+def test_numbers_that_keras_breaks_are_read() -> None:
+    (sheet,) = sheets_of(document("llama-7b", "keras"))
+    assert sheet.rows[1].cells[2].text == "131072000"
+    assert sheet.rows[3].cells[2].text == "16777216"
+
+
+@pytest.mark.parametrize(("name", "right", "wrong"), [
+    ("gpt2", "24,422,784", "24,822,784"), ("bert_base", "14,649,088", "14,349,088"),
+])  # fmt: skip
+def test_a_wrong_total_of_formulas_is_found(name: str, right: str, wrong: str) -> None:
+    text = document(name, "cs231n.md")
+    assert right in text
+    found = audit_text(text.replace(right, wrong), name).findings
+    assert [(each.kind, each.printed) for each in found] == [("total", wrong)]
 
 
 # DagNN: the right text of a size or memory, and a wrong one
