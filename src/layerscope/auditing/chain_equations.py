@@ -53,9 +53,7 @@ def _chain(
         fact = printed.get(axis)
         if fact is None or given is None or not given.cells:
             continue
-        holds = given.value == fact.value
-        if axis == "c" and not holds:
-            holds = _is_depthwise(layer, given.value) or (grouped and _is_grouped(layer))
+        holds = given.value == fact.value or (axis == "c" and _takes_part(layer, given, grouped))
         if holds or not free:
             (target,) = fact.cells
             reason = f"the row above gives {given.value}"
@@ -88,6 +86,11 @@ def _either(
         return equal_with(given, fact)(part, value)
 
     return holds
+
+
+def _takes_part(layer: RowLayer, given: SizeFact, grouped: bool) -> bool:
+    """Whether filters have the depth of a part of the channels above."""
+    return _is_depthwise(layer, given.value) or (grouped and _is_grouped(layer))
 
 
 def _is_depthwise(layer: RowLayer, channels: int) -> bool:
