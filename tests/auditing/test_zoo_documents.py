@@ -39,6 +39,7 @@ CLASSES = [
     ("vit_b_32", "matconvnet"),  # a matrix takes the other axis of sequences as its channels
     ("gpt2", "matconvnet.csv"),
     ("llama-7b", "matconvnet"),  # norms with a scale and no shift
+    ("llama-3-405b", "matconvnet"),  # heights that are rounded: 1.638e+04
     ("llama-7b", "matconvnet.dag"),  # sizes of variables that are rounded
     ("gpt2-medium", "matconvnet.dag"),  # embeddings whose two sizes are equal
     ("swin_t", "matconvnet"),  # windows of a map as the images of a batch
@@ -72,6 +73,7 @@ def columns_of(name: str, notation: str, title: str, at: int, wrong: str) -> set
 WRONG_CELLS = [
     ("vit_b_32", "matconvnet", "filt dim", 13, "769", "filt dim"),
     ("llama-7b", "matconvnet", "param mem", 3, "17KB", "param mem"),
+    ("llama-3-405b", "matconvnet", "data mem", 4, "7MB", "data mem"),
     ("swin_t", "matconvnet", "data num", 9, "65", "data num"),
 ]
 
