@@ -12,42 +12,48 @@ from layerscope.sheets.open_ends import Tensors
 from layerscope.sheets.sheet import WHOLE
 from layerscope.sheets.structure import CellPart, RowLayer, SizeFact, given_sizes
 
+GROUPED = 3  # convolutions in groups from which on they are a habit of the network
+
 
 def chain_equations(layers: Sequence[RowLayer]) -> Iterator[Equation]:
     """The equations of all rows that print an input."""
     tensors = Tensors()
     rows: dict[tuple[int, ...], RowLayer] = {}  # the last row with an output
+    grouped = sum(map(_is_grouped, layers)) >= GROUPED
     for layer in layers:
         if layer.before is not None:
             tensors.take(layer.get("cin", "hin", "win"), layer.before.get("cout", "hout", "wout"))
-            yield from _chain(layer, layer.before, tensors.seen, rows)
+            yield from _chain(layer, tensors.seen, rows, grouped=grouped)
         tensors.add(layer.get("cout", "hout", "wout"))
         rows[layer.get("cout", "hout", "wout") or ()] = layer
 
 
 def _chain(
     layer: RowLayer,
-    before: RowLayer,
     outputs: set[tuple[int, ...]],
     rows: Mapping[tuple[int, ...], RowLayer],
+    *,
+    grouped: bool,
 ) -> Iterator[Equation]:
-    """A printed input is the output of the row above, or of an earlier one."""
+    """A printed input is the output of the row above, or of an earlier one, or of a group of it."""
+    before = layer.before
     printed = {axis: layer.printed[f"{axis}in"] for axis in "chw" if f"{axis}in" in layer.printed}
-    if not printed or layer.kind in ("concat", "add", "embedding"):
+    if before is None or not printed or layer.kind in ("concat", "add", "embedding"):
         return
-    shape, above = layer.get("cin", "hin", "win"), before.get("cout", "hout", "wout")
+    shape, taken = layer.get("cin", "hin", "win"), dict(given_sizes(layer, before))
+    above = [given.value for given in taken.values() if given is not None]
     free = (shape is not None and shape in outputs) or _is_flat(layer, before)
     near: list[tuple[int, ...]] = []
-    if shape is not None and above is not None and not free:
+    if shape is not None and len(above) == len(shape) and not free:
         near = [o for o in outputs if _differences(shape, o) == 1]
         if near and _differences(shape, above) > 1:
             yield from _near(printed, shape, near)
             return
-    for axis, given in given_sizes(layer, before):
+    for axis, given in taken.items():
         fact = printed.get(axis)
         if fact is None or given is None or not given.cells:
             continue
-        holds = given.value == fact.value or (axis == "c" and _is_depthwise(layer, given.value))
+        holds = given.value == fact.value or (axis == "c" and _takes_part(layer, given, grouped))
         if holds or not free:
             (target,) = fact.cells
             reason = f"the row above gives {given.value}"
@@ -82,10 +88,25 @@ def _either(
     return holds
 
 
+def _takes_part(layer: RowLayer, given: SizeFact, grouped: bool) -> bool:
+    """Whether filters have the depth of a part of the channels above."""
+    return _is_depthwise(layer, given.value) or (grouped and _is_grouped(layer))
+
+
 def _is_depthwise(layer: RowLayer, channels: int) -> bool:
     """Whether filters of depth 1 take each channel of the input apart."""
     got = layer.get("cin", "cout")
     return layer.kind == "conv" and got is not None and got[0] == 1 and got[1] % channels == 0
+
+
+def _is_grouped(layer: RowLayer) -> bool:
+    """Whether windows have the depth of one of several groups of the channels above."""
+    got, before = layer.get("cin", "cout", "kh"), layer.before
+    above = before.get("cout") if before is not None else None
+    if layer.kind != "conv" or got is None or above is None or not got[0] or got[2] == 1:
+        return False
+    groups, rest = divmod(above[0], got[0])
+    return groups > 1 and not rest and got[1] % groups == 0
 
 
 def _differences(one: Sequence[int], two: Sequence[int]) -> int:

@@ -61,6 +61,7 @@ def audit_dag(lines: Sequence[str]) -> tuple[AuditedTable, list[Finding], set[in
     if sheet is None:
         return None
     audited, found = audit_sheet(sheet, 1)
+    found = [each for each in found if each.kind != "missing" or not _has_rounded_size(each, dag)]
     named = [_named(finding, dag) for finding in found if finding.kind != "heading"]
     findings = list({(f.line, f.row, f.column): f for f in reversed(named)}.values())
     listed = {(finding.line, finding.row) for finding in findings}
@@ -202,6 +203,13 @@ def _filters(name: str, dag: _Dag) -> str:
     return (layer.get("params", NOWHERE).text.split() or [name])[0]
 
 
+def _has_rounded_size(finding: Finding, dag: _Dag) -> bool:
+    """Whether a variable has memory that the display leaves out, because its size is rounded."""
+    cells = dag.of("var").get(finding.row, {})
+    rounded = "e" in cells.get("dims", NOWHERE).text
+    return rounded and read(cells.get(TITLES[finding.column], NOWHERE).text) is not None
+
+
 def _twice(found: Sequence[Finding], memories: Sequence[Finding], dag: _Dag) -> dict[str, Finding]:
     """Findings about filters that both their memory and an output contradict, by their name."""
     suspected = {
@@ -254,11 +262,13 @@ def _memories(dag: _Dag, listed: set[tuple[int, str]]) -> Iterator[Finding]:
         figure, sizes = read(memory.text), _sizes(dims.text)
         if figure is None or sizes is None or (dims.line, name) in listed:
             continue
-        counts = _bytes(sizes, is_float=name in floats or name in rounded)
+        is_float = name in floats or name in rounded
+        counts = _bytes(sizes, is_float=is_float)
         if not any(_meets(figure, span) for span in counts):
             also = (f"dims in line {dims.line}",)
             reason = f"{dims.text} elements of {BYTES} bytes"
-            expected = f"{int(counts[0][0]):,}" if counts[0][0] == counts[0][1] else ""
+            sure = counts[0][0] == counts[0][1] and (is_float or len(sizes) > 1)
+            expected = f"{int(counts[0][0]):,}" if sure else ""
             yield Finding(
                 1, memory.line, name, "mem", "figure", memory.text, expected, reason, also,
                 memory.column,
@@ -275,11 +285,15 @@ def _sizes(text: str) -> list[Span] | None:
 
 
 def _bytes(sizes: Sequence[Span], *, is_float: bool) -> list[Span]:
-    """What elements of these sizes may take, the usual first; one size is that of all four axes."""
+    """What elements of these sizes may take, the usual first; one size is that of all axes.
+
+    Floats have four axes, and others, such as the vectors of an embedding, may have two.
+    """
     low, high = (Fraction(BYTES) * prod(size[n] for size in sizes) for n in (0, 1))
     found = [(low, high)]
     if len(sizes) == 1 and low > BYTES:
-        found.insert(0, (BYTES * sizes[0][0] ** 4, BYTES * sizes[0][1] ** 4))
+        powers = (4,) if is_float else (2, 4)
+        found[:0] = [(BYTES * sizes[0][0] ** n, BYTES * sizes[0][1] ** n) for n in powers]
     return found if is_float else [*found, (2 * found[0][0], 2 * found[0][1])]
 
 

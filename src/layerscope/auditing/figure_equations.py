@@ -63,8 +63,10 @@ def figure_equations(
 
 
 def _is_left_open(layer: RowLayer, convention: ColumnConvention) -> bool:
-    """Whether recurrent layers have cells of another kind, or outputs that are not joined."""
-    return layer.kind in RECURRENT and layer.kind in convention.unsettled
+    """Whether no rule counts recurrent layers, or layers whose sizes are rounded."""
+    # recurrent layers may have cells of another kind, or outputs that are not joined
+    open_ = layer.kind in RECURRENT or layer.rounded
+    return bool(open_) and layer.kind in convention.unsettled
 
 
 def tied_layer(layers: dict[int, RowLayer]) -> RowLayer | None:

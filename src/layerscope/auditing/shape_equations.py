@@ -148,23 +148,33 @@ def _elements(layers: Sequence[RowLayer]) -> Iterator[Equation]:
 
 
 def _batches(layers: Sequence[RowLayer]) -> Iterator[Equation]:
-    """The batch is the same in every row; several that are no layers may be of other tensors."""
+    """The batch is the same in every row; several that are no layers may be of other tensors.
+
+    So is a layer beside one of these that has the same batch: of windows of a map, say.
+    """
     given = [
         (layer.kind in OTHER_TENSORS, fact)
         for layer in layers
         if (fact := layer.printed.get("batch")) and fact.cells
     ]
     counts = Counter(fact.value for _, fact in given)
-    most = counts.most_common(1)[0][0] if counts else 1
-    several = sum(other and fact.value != most for other, fact in given) > 1
-    printed = [fact for other, fact in given if not (several and other)]
-    if len(printed) < SQUARES or counts.most_common(1)[0][1] * 10 < len(printed) * 9:
+    usual = counts.most_common(1)[0][0] if counts else 1
+    others = [fact.value if other and fact.value != usual else 0 for other, fact in given]
+    if sum(map(bool, others)) < 2:
+        others = [0] * len(given)
+    beside = [{*others[max(at - 1, 0) : at + 2]} - {0} for at in range(len(given))]
+    printed = [
+        (fact, near)
+        for (_, fact), near in zip(given, beside, strict=True)
+        if fact.value not in near
+    ]
+    if len(printed) < SQUARES or counts[usual] * 10 < len(printed) * 9:
         return
-    usual = counts.most_common(1)[0][0]
-    for fact in printed:
+    for fact, near in printed:
         if fact.value != usual:
             (target,) = fact.cells
-            yield Equation(fact.cells, False, target, str(usual), f"other rows have {usual}")
+            expected = "" if near else str(usual)
+            yield Equation(fact.cells, False, target, expected, f"other rows have {usual}")
 
 
 def _said_twice(layer: RowLayer) -> Iterator[Equation]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import product
 from typing import Literal
 
 from msgspec import Struct
 
-from layerscope.auditing.conventions import ColumnConvention
+from layerscope.auditing.conventions import ColumnConvention, Way
 from layerscope.documents.figures import RULES, Figure
 from layerscope.sheets.sheet import Claim
 from layerscope.sheets.structure import RowLayer
@@ -76,16 +77,37 @@ def check_plain_total(
     figures = [c.figure for c in column if c.row in layers]
     if claim.figure is None or len(figures) < len(layers) or None in figures:
         return TotalCheck(claim, "open", None)
+    given = [figure for figure in figures if figure is not None]
+    ways = _ways(given, (1000, "round"))
     low = high = Fraction()
-    for figure in figures:
-        if figure is not None:
-            least, most = figure.interval()
-            exact = not figure.power and figure.value().denominator == 1
-            low += figure.value() if exact else least
-            high += figure.value() if exact else most
+    for figure in given:
+        least, most = _span(figure, ways)
+        low, high = low + least, high + most
     least, most = claim.figure.interval()
     right = low <= most and least <= high
     return TotalCheck(claim, "right" if right else "wrong", low if low == high else None)
+
+
+def _ways(figures: Sequence[Figure], usual: Way) -> list[Way]:
+    """How figures are written: in the ways in which most are what their formulas give."""
+    given = [(f, f.formula) for f in figures if f.power and f.formula is not None]
+    counts = {
+        (base, how): sum(figure.stands_for(number, base, how) for figure, number in given)
+        for base, how in product((1000, 1024), RULES)
+    }
+    most = max(counts.values())
+    return [way for way in counts if counts[way] == most] if 2 * most > len(given) else [usual]
+
+
+def _span(figure: Figure, ways: Sequence[Way]) -> tuple[Fraction, Fraction]:
+    """What a figure stands for: its formula, if it is written like that, or an interval."""
+    number = figure.formula
+    if number is not None and any(figure.stands_for(number, base, how) for base, how in ways):
+        return number, number
+    if not figure.power and not figure.decimals:
+        return figure.value(), figure.value()
+    spans = [figure.interval(base, how) for base, how in ways]
+    return min(low for low, _ in spans), max(high for _, high in spans)
 
 
 def _sum(
@@ -111,6 +133,8 @@ def _printed_sum(
 ) -> tuple[Fraction, Fraction] | None:
     """What the printed figures can add up to; `mended`, with the right ones for those wrong."""
     low = high = Fraction()
+    given = [c.figure for c in column if c.row in layers and c.figure is not None]
+    ways = _ways(given, (convention.base, convention.rounding))
     for claim in column:
         if claim.row not in layers or claim.figure is None:
             continue
@@ -120,12 +144,8 @@ def _printed_sum(
         if count is not None and not convention.explains(claim.figure, count):
             low, high = low + count, high + count
             continue
-        least, most = claim.figure.interval(convention.base, convention.rounding)
-        exact = claim.figure.decimals == 0 and not claim.figure.power
-        low, high = (
-            low + (claim.figure.value() if exact else least),
-            high + (claim.figure.value() if exact else most),
-        )
+        least, most = _span(claim.figure, ways)
+        low, high = low + least, high + most
     return low, high
 
 

@@ -294,13 +294,18 @@ def _is_open(text: str) -> bool:
 
 
 def _joined(above: Row, cells: Sequence[Cell], broken: int) -> Row:
-    """A row with the line below it; words of the column `broken` are broken anywhere."""
+    """A row with the line below it; words of the column `broken` are broken anywhere.
+
+    Keras, whose rows have such a column, breaks long numbers as well.
+    """
     found = []
     for n, (top, cell) in enumerate(zip(above.cells, cells, strict=True)):
         if not (top.text and cell.text):
             found.append(cell if cell.text else top)
             continue
         glue = _glue(top.text) if n != broken else " " if cell.text.startswith("(") else ""
+        number = top.text.isdecimal() and cell.text.isdecimal() and top.column == cell.column
+        glue = "" if number and broken >= 0 else glue
         full = len(top.text) > WRAPPED
         found.append(top if full else replace(top, text=f"{top.text}{glue}{cell.text}"))
     return Row(above.line, tuple(found))

@@ -10,7 +10,8 @@ from layerscope.documents.types import Cell, Row, Table
 HEADING = re.compile(r"^\s*layer\s+filters\s+size.*input\s+output", re.IGNORECASE)
 SHAPE = r"\d+(?:\s*x\s*\d+){0,2}"
 LAYER = re.compile(
-    r"^\s*(?P<layer>\d+)\s+(?P<type>[A-Za-z_]+)(?:[ \t]+(?P<filters>\d+)(?=\s+\d+\s*x\s*\d+\s*/))?"
+    r"^\s*(?P<layer>\d+)\s+(?P<type>[A-Za-z_]+)"
+    r"(?:[ \t]+(?P<filters>\d+)(?:\s*/\s*(?P<groups>\d+))?(?=\s+\d+\s*x\s*\d+\s*/))?"
     r"(?:\s+(?P<size>\d+\s*x\s*\d+\s*/\s*\d+)(?:\s*\([^)]*\))?)?"
     r"(?:\s+\d+x|\s+/\s*\d+|\s+p = [\d.]+)?"
     rf"(?:\s+(?P<input>{SHAPE})\s*->)?\s+(?P<output>{SHAPE})(?:\s+(?P<bf>[\d.]+\s*BF))?\s*$"
@@ -19,9 +20,9 @@ JOIN = re.compile(
     r"^\s*(?P<layer>\d+)\s+(?P<type>route|shortcut|res|detection|yolo|region)\b.*$", re.IGNORECASE
 )
 TOTAL = re.compile(r"^\s*(?P<layer>Total\s+BFLOPS)\s+(?P<bf>[\d.]+)")
-GROUPS = ("layer", "type", "filters", "size", "input", "output", "bf")
-TITLES = {"layer": "layer", "type": "type", "filters": "filters", "size": "size/strd",
-          "input": "input", "output": "output", "bf": "BF"}  # fmt: skip
+GROUPS = ("layer", "type", "filters", "groups", "size", "input", "output", "bf")
+TITLES = {"layer": "layer", "type": "type", "filters": "filters", "groups": "groups",
+          "size": "size/strd", "input": "input", "output": "output", "bf": "BF"}  # fmt: skip
 WIDEST = 300  # characters of a line
 
 

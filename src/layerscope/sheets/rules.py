@@ -184,6 +184,8 @@ WEIGHTS: Mapping[Kind, tuple[Rule, ...]] = {
         Rule("scale and shift", ("cout",), _product("cout", times=2)),
         Rule("scale and shift of the last axis", ("wout",), _product("wout", times=2)),
         Rule("scale of the last axis", ("wout",), _product("wout")),
+        Rule("scale", ("cout",), _product("cout")),
+        Rule("scale of the rows", ("hout",), _product("hout")),
         NONE,
     ),
     "prelu": (
@@ -303,7 +305,8 @@ def rules(meaning: Meaning, kind: Kind) -> tuple[Rule, ...]:
             else _EACH[1:]
         )
     if meaning in ("additions", "divisions", "exponentials"):
-        return (*_EACH[1:], *_POOLED[1:2]) if kind in POOLS else _EACH[1:]
+        pooled = (_POOLED[1], _POOLED[3])  # each input once, if the window is the whole map
+        return (*_EACH[1:], *pooled) if kind in POOLS else _EACH[1:]
     return ()
 
 

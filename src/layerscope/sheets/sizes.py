@@ -67,6 +67,12 @@ def _sides(sheet: Sheet, rows: Sequence[SheetRow]) -> bool:
     return bool(shapes) and sum(len(shape) == 1 for shape in shapes) * 2 > len(shapes)
 
 
+ROUNDED = re.compile(r"\d\.\d{1,6}e\+?\d")
+ROUNDED_NAMES: dict[Meaning, tuple[str, ...]] = {
+    "output": ("hout", "wout"), "out_size": ("hout", "wout"), "out_channels": ("cout",),
+}  # fmt: skip
+
+
 def _shapes(sheet: Sheet, rows: Sequence[SheetRow]) -> list[tuple[int | None, ...]]:
     """The shapes of inputs and outputs."""
     columns = [n for n, h in enumerate(sheet.headings) if h and h.meaning in ("input", "output")]
@@ -116,6 +122,16 @@ def printed_sizes(
             else:
                 found[name] = SizeFact(value, at)
     return found, again
+
+
+def rounded_sizes(sheet: Sheet, row: SheetRow) -> tuple[str, ...]:
+    """The sizes of the output that a row prints rounded, as 1.638e+04, and so leaves open."""
+    return tuple(
+        name
+        for heading, cell in zip(sheet.headings, row.cells, strict=False)
+        if heading is not None and ROUNDED.search(cell.text)
+        for name in ROUNDED_NAMES.get(heading.meaning, ())
+    )
 
 
 def _as_vector(text: str, reading: Reading, sheet: Sheet) -> str:

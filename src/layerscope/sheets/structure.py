@@ -25,6 +25,7 @@ from layerscope.sheets.sizes import (
     NOWHERE,
     printed_sizes,
     reading_of,
+    rounded_sizes,
 )
 from layerscope.sheets.sizes import (
     CellPart as CellPart,
@@ -52,6 +53,7 @@ class RowLayer(Struct):
     last: RowLayer | None = None  # of a module in a tree: the last layer or module in it
     maybe: tuple[RowLayer, ...] = ()  # rows that may be its input, if none explains it
     closes: tuple[RowLayer, ...] = ()  # modules that end with this layer, outer ones first
+    rounded: tuple[str, ...] = ()  # sizes of its output that the row prints rounded
 
     def get(self, *names: str) -> tuple[int, ...] | None:
         """The values of some sizes; None if one is left open."""
@@ -79,7 +81,8 @@ def layers_of(sheet: Sheet) -> list[RowLayer]:
     for row in rows:
         printed, again = printed_sizes(sheet, row, reading)
         kind: Kind = "unknown" if len(layers) in deeper else row.kind
-        layers.append(RowLayer(row, kind, {}, printed, again))
+        rounded = rounded_sizes(sheet, row)
+        layers.append(RowLayer(row, kind, {}, printed, again, rounded=rounded))
     for at, (last, end) in sorted(deeper.items()):
         layers[at].last = layers[last]
         layers[end].closes += (layers[at],)
@@ -306,6 +309,8 @@ def refill(layer: RowLayer) -> None:
             sizes.setdefault("wout", SizeFact(1))
     if layer.kind in ("conv", "deconv", *POOLS):
         _spatial(layer)
+    for name in layer.rounded:
+        sizes.pop(name, None)
 
 
 def _take_input(layer: RowLayer, before: RowLayer | None) -> None:
@@ -333,7 +338,9 @@ def given_sizes(layer: RowLayer, before: RowLayer) -> Iterator[tuple[str, SizeFa
     elif got is not None and layer.kind == "fc" and got[0] != got[1] > got[2] == 1:
         positions = layer.printed.get("hout")
         order = "hcw" if positions is not None and positions.value == got[0] > 1 else order
-    for axis, given in zip("chw", order, strict=True):
+    elif before.rounded and channels is not None:
+        order = "" if before.get("cout") != (channels.value,) else order  # an axis that is open
+    for axis, given in zip("chw", order, strict=bool(order)):
         yield axis, before.sizes.get(f"{given}out")
 
 
