@@ -118,6 +118,8 @@ def test_mimo_has_no_windows_and_a_predictor_without_copies() -> None:
     total = 36 * layer + 2 * 151680 * 4096 + 4096
     assert total_params(model) == total
     assert [layer_params(each) for each in model.predictors] == [layer + 2 * 4096**2 + 3 * 4096]
+    [note] = model.notes
+    assert "no published count of parameters checks it" in note
     assert model.predictors[0].parts["predictor"] == {  # of modeling_mimo.py
         "input_proj": (4096, 8192), "token_layernorm.weight": (4096,),
         "hidden_layernorm.weight": (4096,), "final_layernorm.weight": (4096,),

@@ -166,6 +166,10 @@ def _mimo_predictor(layer: DecoderLayer, hidden: int, _vocabulary: int) -> Decod
 
 # Whose checkpoints have layers of multi-token prediction.
 PREDICTORS = {"glm4_moe": with_predictor, "mimo": _mimo_predictor}
+UNCHECKED = {
+    "mimo": "a layer of multi-token prediction as the published code of the model has it: no "
+    "published count of parameters checks it",
+}
 
 
 def describe(config: ConfigValues) -> LanguageModel:
@@ -196,6 +200,7 @@ def describe(config: ConfigValues) -> LanguageModel:
         vocabulary=vocabulary,
         outer=outer,
         predictors=tuple(predictor(layer, hidden, vocabulary) for layer in last if predictor),
+        notes=(UNCHECKED[config.model_type],) if last and config.model_type in UNCHECKED else (),
     )
 
 
