@@ -154,9 +154,12 @@ def test_time_grows_with_the_rows(tmp_path: Path) -> None:
 
     def seconds(rows: int) -> float:
         path = written(tmp_path, "notes.md", table_of(rows))
-        start = time.process_time()
-        load(path)
-        return time.process_time() - start
+        tries = []
+        for _ in range(3):  # a shared machine is slow for a second at a time
+            start = time.process_time()
+            load(path)
+            tries.append(time.process_time() - start)
+        return min(tries)
 
     seconds(10)
     assert seconds(2_000) < 30 * max(seconds(200), 0.02)
