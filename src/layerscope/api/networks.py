@@ -192,19 +192,22 @@ def analyze_with(network: Analyzable, given: Mapping[str, Any], *, agrees: bool 
         check_input_option(network, options)
     counted_by = convention(like)
     dtype = None if dtype is None else known_dtype(dtype)
-    if not isinstance(network, (str, Graph)) or is_model(network):
+    captured = not isinstance(network, (str, Graph)) or is_model(network)
+    if captured:
         if agrees:
             check_dtypes(options.get("dtypes"), dtype)
         lengths = {"tokens": tokens, "decode": decode}
         graph = _captured(network, sizes, batch, {**lengths, **options}, agrees=agrees)
-        return analyze(bind(graph, dtype=dtype), like=like, in_place=in_place)
-    if options and not isinstance(network, str):
+        graph = graph if dtype is None else bind(graph, dtype=dtype)
+    elif options and not isinstance(network, str):
         raise UsageError(f"{next(iter(options))} needs the name of a file, not a graph")
-    asked = Asked(shapes_of(sizes), batch, tokens, decode, options.get("dims") or {})
-    graph = _bound(network, asked, options, agrees=agrees)
-    graph = _with_length(bind(graph, dtype=dtype), asked)
+    else:
+        asked = Asked(shapes_of(sizes), batch, tokens, decode, options.get("dims") or {})
+        graph = _bound(network, asked, options, agrees=agrees)
+        graph = _with_length(bind(graph, dtype=dtype), asked)
     _need_shapes(graph)
-    inferred = infer(graph) if not isinstance(network, str) else _inferred(network, graph)
+    of_file = isinstance(network, str) and not captured
+    inferred = _inferred(str(network), graph) if of_file else infer(graph)
     if not graph.own_layout and any(node.params is not None for node in graph.nodes):
         check_stored(graph, inferred)
     return report_of(graph, inferred, like=counted_by.name, in_place=in_place)

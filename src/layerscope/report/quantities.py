@@ -170,6 +170,8 @@ def named_sizes(texts: tuple[str, ...], where: str) -> dict[str, tuple[int, ...]
 
 def count_of(value: object, where: str) -> int:
     """A whole number given by a Python caller: an int, or a numpy or torch integer."""
+    if type(value) is int:
+        return within(value, where)
     try:
         if isinstance(value, bool) or not isinstance(value, SupportsIndex):
             raise TypeError

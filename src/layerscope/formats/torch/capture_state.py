@@ -125,6 +125,8 @@ class Capture:
         guard = self._reused_guard
         guard.__enter__()
         try:
+            if meta.blank is not None and self._in_inference():
+                return meta.blank.detach()
             return self.empty(meta)
         finally:
             guard.__exit__(None, None, None)

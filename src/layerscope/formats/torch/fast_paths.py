@@ -8,6 +8,7 @@ the arguments of the operator.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -202,12 +203,24 @@ PRINTED = frozenset((
 ))  # fmt: skip
 
 
-def fast_paths(torch: Torch) -> dict[type, FastPath]:
+def fast_paths(torch: Torch) -> Mapping[type, FastPath]:
     """Fast paths by class, without classes whose forward somebody has replaced."""
-    found: dict[type, FastPath] = {}
+    return _of_forwards(torch, tuple([cls.forward for cls in _classes(torch)]))
+
+
+@cache
+def _classes(torch: Torch) -> dict[Any, FastPath]:
+    """The classes of this PyTorch that have a fast path."""
+    return {
+        getattr(torch.nn, name): path
+        for name, path in FAST_PATHS.items()
+        if hasattr(torch.nn, name)
+    }
+
+
+@lru_cache(maxsize=2)
+def _of_forwards(torch: Torch, forwards: tuple[Any, ...]) -> Mapping[type, FastPath]:
+    """Fast paths of the classes whose forward is PyTorch's own."""
     home = torch.nn.Module.__module__.partition(".")[0] + ".nn."
-    for name, path in FAST_PATHS.items():
-        cls = getattr(torch.nn, name, None)
-        if cls is not None and cls.forward.__module__.startswith(home):
-            found[cls] = path
-    return found
+    pairs = zip(_classes(torch).items(), forwards, strict=True)
+    return {cls: path for (cls, path), own in pairs if own.__module__.startswith(home)}

@@ -38,7 +38,7 @@ class ModuleInfo(Struct, gc=False, eq=False):
     scope: tuple[str, ...] = ()  # of its children and nodes
 
     def opened(self) -> ModuleInfo:
-        """With prefix and scope, which are set when it is entered: most modules never are."""
+        """With prefix and scope; those of a childless module are set when it is entered."""
         if self.path and not self.scope:
             own = self.path[sum([len(each) + 1 for each in self.outer]) :]
             self.prefix, self.scope = f"{self.path}.", (*self.outer, own)
@@ -73,7 +73,7 @@ class ParamTable:
         self.frozen = [
             name
             for name, array in arrays.items()
-            if name not in buffers and not array.requires_grad
+            if not (array.requires_grad or name in buffers)
         ]
 
     def add(self, name: str, tensor: Tensor, buffer: bool) -> None:
@@ -159,7 +159,7 @@ class ModuleTable(dict[int, ModuleInfo]):
             cls, attrs = type(child), child.__dict__
             tables = attrs if "_modules" in attrs else _tables(child)
             path, below, params = prefix + name, tables["_modules"], tables["_parameters"]
-            self[identity] = ModuleInfo(
+            info = self[identity] = ModuleInfo(
                 child, cls, path, outer, not below, fast_path_of(cls), attrs
             )
             if params:
@@ -175,7 +175,8 @@ class ModuleTable(dict[int, ModuleInfo]):
                         arrays[start + own] = array
                         add_buffer(start + own)
             if below:
-                self._walk(below, path + ".", (*outer, name))
+                info.prefix, info.scope = path + ".", (*outer, name)
+                self._walk(below, info.prefix, info.scope)
 
     def array_paths(self) -> tuple[tuple[str, ...], dict[str, str]]:
         """Paths of all parameters and buffers, and the other path that a tied one is stored under.

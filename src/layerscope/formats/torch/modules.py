@@ -95,7 +95,7 @@ class ModuleCalls:
         global_hooks = has_global_hooks(torch)
         attention = _attention_classes(torch) if run.real else ()
         shortens, identity, by_fast_path = self.short, self._identity, self._by_fast_path
-        records = self.records
+        records, shape_of = self.records, self._shape
 
         def call(info: ModuleInfo, *args: Arg, **kwargs: Arg) -> Result:
             """Call a module; a branch per shortcut: another frame would cost time and depth."""
@@ -116,11 +116,11 @@ class ModuleCalls:
                         out = by_fast_path(info, args[0], traced)
                         if out is not None:
                             return out
-            outer, tracker.module = tracker.module, info.opened()
+            outer, tracker.module = tracker.module, info if info.scope else info.opened()
             before, mark = len(nodes), len(log)
             record = None
             if records is not None:
-                record = CallRecord(info, before, before, first_shape(args, torch))
+                record = CallRecord(info, before, before, shape_of(args, *args[:1]))
                 records.append(record)
             try:
                 if short and self._is_plain_sequential(info):
@@ -142,12 +142,17 @@ class ModuleCalls:
             finally:
                 tracker.module = outer
             if record is not None:
-                record.end, record.output = len(nodes), first_shape(result, torch)
+                record.end, record.output = len(nodes), shape_of(result, result)
             if info.childless and tracker.name_by_module(info, before, mark):
                 info.printed = info.fast_path is not None
             return result
 
         return call
+
+    def _shape(self, value: Arg, tensor: object = None) -> Shape:
+        """Shape of a tensor of the run, else as `first_shape` of a value."""
+        traced = self.tracker.traced.get(id(tensor))
+        return first_shape(value, self.torch) if traced is None else traced.meta.shape
 
     def where(self, error: BaseException) -> tuple[ModuleInfo | None, list[tuple[Shape, str]]]:
         """The innermost module that raised an error, and the shapes and dtypes of its inputs."""

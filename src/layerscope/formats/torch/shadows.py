@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from itertools import islice
 from operator import itemgetter
@@ -137,13 +137,14 @@ class Shadows:
         own_hooks: bool = False,
         copy_tensor: Callable[[Tensor], Tensor] | None = None,
     ) -> None:
-        self.torch, self.modules = torch, modules
+        self.torch = torch
+        self.modules: Mapping[int, ModuleInfo] = modules
         self.by_shadow: dict[int, ModuleInfo] = {}  # by identity of the shadow
         self.call: Any = None  # handles the call of a shadow, given its ModuleInfo
         self.copy_tensor = copy_tensor  # None: shadows have the tensors of their modules
         self._own_hooks = own_hooks
         self._base = base_attrs(torch)
-        self._module = torch.nn.Module
+        self._module, self._sequential = torch.nn.Module, torch.nn.Sequential
         self._atoms = atoms(torch)
         self._plain_types = self._atoms | {tuple, list}  # of attributes with a fast path: sizes
         self._registered = itemgetter(*self._base.hooks, "_modules", "_non_persistent_buffers_set")
@@ -151,7 +152,7 @@ class Shadows:
         self._hooks = dict.fromkeys(self._base.hooks, self.no_hooks)
         self._shared_attrs = {
             **self._hooks, "_modules": self.no_hooks, "_buffers": self.no_hooks,
-            "_non_persistent_buffers_set": NoNames(),
+            "_parameters": self.no_hooks, "_non_persistent_buffers_set": NoNames(),
         }  # fmt: skip
         self._attributes = AttributeCopies(torch, WeakMethod(self.shadow_of), copy_tensor)
         self._advised = "transformers.modeling_utils" in sys.modules
@@ -164,8 +165,8 @@ class Shadows:
         """Free all shadows; one that the forward stored somewhere runs as a plain module."""
         for info in self.by_shadow.values():
             info.attrs.pop(SEAM, None)
-            info.shadow, info.attrs = None, info.module.__dict__
         self.by_shadow.clear()
+        self.modules = {}  # each of them refers to its shadow
         self._attributes.close()
         self.call = self.copy_tensor = None
 
@@ -174,7 +175,7 @@ class Shadows:
         info = self.modules.get(id(child))
         if info is not None:
             return info.shadow or self.make(info)
-        if id(child) in self.by_shadow or not isinstance(child, self._module):
+        if id(child) in self.by_shadow or not isinstance(child, self._module) or self.call is None:
             return child
         return self._attributes.copy(child)
 
@@ -195,7 +196,9 @@ class Shadows:
         new = info.attrs = attrs.copy()
         object.__setattr__(shadow, "__dict__", new)
         self.by_shadow[id(shadow)] = info
-        self._fill(new, attrs, self._atoms if info.fast_path is None else self._plain_types)
+        own_types = self._atoms if info.fast_path is None else self._plain_types
+        # most of the modules in a Sequential are captured without a shadow
+        self._fill(new, attrs, own_types, later=isinstance(module, self._sequential))
         new[SEAM] = MethodType(self.call, info)
         if self._advised and hasattr(info.cls, ADVICE):
             # it reads the first and last token, only to warn of padding
@@ -224,9 +227,9 @@ class Shadows:
                 return None
             FAST_PATH_ATTRS[cls] = len(attrs)
         shadow = info.shadow = object.__new__(cls)
-        new = info.attrs = attrs.copy()
-        new.update(self._shared_attrs)
-        new["_parameters"] = params.copy()
+        new = info.attrs = attrs | self._shared_attrs
+        if params:
+            new["_parameters"] = params.copy()
         if buffers:
             new["_buffers"] = buffers.copy()
         new[SEAM] = MethodType(self.call, info)
@@ -246,15 +249,18 @@ class Shadows:
         info.attrs[SEAM] = MethodType(self.call, info)
         return shadow
 
-    def _fill(self, new: Attrs, attrs: Attrs, atoms: frozenset[type]) -> None:
-        """Replace the attributes of a shadow that must not be shared with its module."""
+    def _fill(self, new: Attrs, attrs: Attrs, atoms: frozenset[type], *, later: bool) -> None:
+        """Replace the attributes of a shadow that must not be shared with its module.
+
+        With `later`, shadows of its children are made when they are first read.
+        """
         base, copies = self._base, self.copy_tensor is not None
         rest: Any = attrs.items()
         if len(attrs) >= base.size and next(islice(attrs, base.size - 1, None)) == base.last:
             for name in ("_parameters", "_buffers"):
                 new[name] = self._attributes.copy(attrs[name]) if copies else attrs[name].copy()
             new["_non_persistent_buffers_set"] = attrs["_non_persistent_buffers_set"].copy()
-            new["_modules"] = self._children(attrs["_modules"])
+            new["_modules"] = self._children(attrs["_modules"], later)
             if self._own_hooks or any(base.hooks_of(attrs)):
                 for name in base.hooks:
                     new[name] = self._attributes.copy(attrs[name])
@@ -267,16 +273,16 @@ class Shadows:
         for name, value in rest:
             if copies or type(value) not in atoms:
                 if name == "_modules" and isinstance(value, dict):
-                    new[name] = self._children(value)
+                    new[name] = self._children(value, later)
                 else:
                     new[name] = self._attributes.copy(value)
 
-    def _children(self, modules: dict[str, Any]) -> dict[str, Any]:
+    def _children(self, modules: dict[str, Any], later: bool) -> dict[str, Any]:
         """Shadows of child modules; of those without a fast path, made when they are first read."""
         if not modules:
             return modules.copy()
-        info_of, found, later = self.modules.get, dict.copy(modules), False
-        for name, child in found.items():
+        info_of, found = self.modules.get, dict.copy(modules)
+        for name, child in found.items() if not later else ():
             info = info_of(id(child))
             if info is None:
                 later = later or child is not None
@@ -308,7 +314,7 @@ class Shadows:
         self._attributes.keep(module, shadow)
         new = module.__dict__.copy()
         object.__setattr__(shadow, "__dict__", new)
-        self._fill(new, module.__dict__, self._atoms)
+        self._fill(new, module.__dict__, self._atoms, later=False)
         return shadow
 
 
