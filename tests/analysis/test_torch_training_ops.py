@@ -10,7 +10,7 @@ import pytest
 import layerscope
 from layerscope.analysis.autograd import UNCHECKED_OPERATORS, kept
 from layerscope.formats.torch import plans
-from layerscope.formats.torch.aten import TABLE
+from layerscope.formats.torch.aten.table import CONVERTERS
 from layerscope.formats.torch.caches import CACHES, CaptureCaches
 from tests.formats.torch.torch_more_cases import MORE
 from tests.formats.torch.torch_nets import f, saved_bytes, torch
@@ -657,4 +657,4 @@ def test_every_operator_is_compared_or_an_estimate(monkeypatch: pytest.MonkeyPat
     for run, specs in CASES.values():
         CACHES[0] = CaptureCaches()
         layerscope.analyze(Call(run).train(), input_data=[tensor(each) for each in specs])
-    assert TABLE.keys() - seen - UNCHECKED_OPERATORS - RECURRENT == UNREACHED
+    assert CONVERTERS.keys() - seen - UNCHECKED_OPERATORS - RECURRENT == UNREACHED

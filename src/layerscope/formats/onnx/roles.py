@@ -78,10 +78,11 @@ def _is_value(name: str) -> bool:
         return False
     if COMPUTED.fullmatch(name):
         return True
-    from layerscope.formats.torch.aten import CONSTANTS, TABLE
+    from layerscope.formats.torch.aten import CONSTANTS
+    from layerscope.formats.torch.aten.table import CONVERTERS
 
     operator = NUMBER.sub("", name)  # `arange`, `add_12`: values have the names of operators
-    return operator in TABLE or operator in CONSTANTS
+    return operator in CONVERTERS or operator in CONSTANTS
 
 
 def _of_a_module(entry: Initializer) -> bool:

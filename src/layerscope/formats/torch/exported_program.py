@@ -12,8 +12,9 @@ import msgspec
 from msgspec import Struct
 
 from layerscope.errors import FormatError
-from layerscope.formats.torch.aten import CONSTANTS, RANDOM, TABLE
+from layerscope.formats.torch.aten import CONSTANTS, RANDOM
 from layerscope.formats.torch.aten.declared_outputs import declared_op
+from layerscope.formats.torch.aten.table import CONVERTERS
 from layerscope.formats.torch.checkpoints.stored_array import check_name
 from layerscope.formats.torch.dtypes import name_of
 from layerscope.formats.torch.export_arguments import (
@@ -60,7 +61,7 @@ MAYBE_VIEWS = frozenset(("reshape", "flatten", "contiguous", "reshape_as", "rave
 # Operators whose first result is that of the layer; the others are for training.
 FIRST_RESULT = tuple(
     f"torch.ops.aten.{name}."
-    for name in TABLE
+    for name in CONVERTERS
     if name.startswith(("native_", "_native_", "_scaled_dot_product_", "max_pool"))
 )
 FREE_CALLS = 100  # added to the calls of a program, so that the limit spares small ones
@@ -221,7 +222,7 @@ class ProgramReader:
         if self._is_constant(converted, values):
             return
         name, given = converted.name, converted.given
-        convert = TABLE.get(name) if has_converters else None
+        convert = CONVERTERS.get(name) if has_converters else None
         lowering = Lowering(converted.source, self.tracker.attr_cache, self.floating)
         lowering.in_place = in_place
         results = None
@@ -266,7 +267,7 @@ class ProgramReader:
         space, _, name = lowering.source.op.partition(".")
         declared = None
         # a converter that refuses says that arguments are wrong, unless a tensor is one of them
-        if space != "aten" or name not in TABLE or len(given) > 1:
+        if space != "aten" or name not in CONVERTERS or len(given) > 1:
             inputs = [traced.meta.shape for traced in given]
             declared = declared_op(lowering.source.op, inputs, at.DeclaredOutputs(shapes, dtypes))
         op, attributes = declared or (lowering.source.op, at.Opaque(shapes, dtypes))

@@ -8,7 +8,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layerscope.errors import ShapeError
-from layerscope.formats.torch.aten import TABLE
+from layerscope.formats.torch.aten import COMMON
 from layerscope.formats.torch.capture_state import Capture
 from layerscope.formats.torch.failures import shapes_in
 from layerscope.formats.torch.fast_paths import FastPath
@@ -301,7 +301,7 @@ class ModuleCalls:
         if arguments is None:
             return None
         try:
-            result = TABLE[path.operator](lowering, *arguments)
+            result = COMMON[path.operator](lowering, *arguments)
         except (Unsupported, Refused, ShapeError, TypeError, ValueError, IndexError):
             return None
         same_dtype = all(each.name == result.dtype for each in given[1:])

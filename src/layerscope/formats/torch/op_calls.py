@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from layerscope.formats.torch.aten import CONSTANTS, RANDOM, TABLE
-from layerscope.formats.torch.aten.quantized_operators import ATEN_QUANTIZED_ONLY, QUANTIZED
+from layerscope.formats.torch.aten import CONSTANTS, QUANTIZED_ONLY, RANDOM, converter_of
 from layerscope.formats.torch.caches import OPERATORS
 from layerscope.formats.torch.capture_state import Capture
 from layerscope.formats.torch.lowering import Converter
@@ -97,13 +96,14 @@ def _read_schema(func: OpOverload) -> OpInfo:
             kind = "random"
         elif name in READS:
             kind = "read"
-    convert = TABLE.get(name) if space in ("aten", "torchvision") else None
-    if space == "prims" and name in PRIMS:
-        convert = TABLE.get(name)
+    has_converter = space in ("aten", "torchvision") or (space == "prims" and name in PRIMS)
+    convert = converter_of(name) if has_converter else None
     if (name, func._overloadname) in DECOMPOSED or func._overloadname == "data":
         convert = None
-    quantized = space == "quantized" or (space == "aten" and name in ATEN_QUANTIZED_ONLY)
+    quantized = space == "quantized" or (space == "aten" and name in QUANTIZED_ONLY)
     if quantized:
+        from layerscope.formats.torch.aten.quantized_operators import QUANTIZED
+
         convert = QUANTIZED.get(name)
     others = len(schema.returns) - 1
     outs = tuple([

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from layerscope.errors import ShapeError
 from layerscope.formats.torch.aten import FLOATS_ONLY, INTEGERS_WITH_DTYPE
 from layerscope.formats.torch.aten.declared_outputs import BY_PRODUCTS, declared_op
-from layerscope.formats.torch.aten.quantized_operators import ATEN_ON_QUANTIZED
 from layerscope.formats.torch.capture_state import Capture
 from layerscope.formats.torch.dtypes import INEXACT
 from layerscope.formats.torch.integer_results import integer_dtype
@@ -69,6 +68,8 @@ def convert_call(run: Capture, call: OpCall) -> Converted:
     if convert is None or any(traced.meta.sparse for traced in given):
         return Converted(lowering, None, None)
     if not info.quantized and given and given[0].meta.dtype in run.quantized_dtypes:
+        from layerscope.formats.torch.aten.quantized_operators import ATEN_ON_QUANTIZED
+
         convert = ATEN_ON_QUANTIZED.get(info.name, convert)
     elif given and not info.quantized and info.name in FLOATS_ONLY:
         has_dtype = run.torch.dtype in map(type, (*call.args, *call.kwargs.values()))

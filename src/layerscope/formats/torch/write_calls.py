@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from layerscope.formats.torch.aten import RANDOM, TABLE
+from layerscope.formats.torch.aten import RANDOM, converter_of
 from layerscope.formats.torch.capture_state import Capture, DataDependent
 from layerscope.formats.torch.computed_values import can_follow_write, follow_write
 from layerscope.formats.torch.foreach_calls import open_foreach
@@ -101,7 +101,7 @@ def _on_inplace_view(run: Capture, call: OpCall) -> Result:
     target, info, tracker = call.given[0], call.info, run.tracker
     before = target.meta
     target.meta = tracker.meta(target.tensor)
-    convert = TABLE.get(info.name)
+    convert = converter_of(info.name)
     if convert is not None:
         lowering = lowering_for(run, info)
         ref = TensorRef(before.shape, before.name, 0, before.kind != "")

@@ -6,7 +6,8 @@ schema; by-products that only the gradient needs may be left out (declared_outpu
 
 To add one, write a function whose parameters have the names in the operator's schema
 (`torch.ops.aten.addmm.default._schema`) into the file of the family of the op that it emits, and
-name it in the TABLE of that file. With more than a few arguments, make them the fields of a Struct
+name it in the TABLE of that file. Families that few models need are loaded on first use (table.py).
+With more than a few arguments, make them the fields of a Struct
 and decorate the converter (signatures.takes). Raise Unsupported for a call that no op covers: it is
 recorded under the operator's own name, without costs. Raise Refused for a call that PyTorch rejects
 with real tensors, but not on the meta device.
@@ -22,47 +23,46 @@ from layerscope.formats.torch.aten import (
     control,
     convolution,
     elementwise,
-    fft,
     indexing,
     layout,
-    linalg,
     linear,
-    loss,
     normalization,
     pooling,
     quantization,
-    recurrent,
     reduction,
     resize,
-    roi,
-    search,
     slice_concat,
 )
 from layerscope.tables import merge_tables
 
-TABLE: dict[str, Any] = merge_tables(
+COMMON: dict[str, Any] = merge_tables(
     "ATen converters",
     linear.TABLE,
     attention.TABLE,
-    recurrent.TABLE,
     convolution.TABLE,
     pooling.TABLE,
     resize.TABLE,
-    roi.TABLE,
     normalization.TABLE,
     activation.TABLE,
     elementwise.TABLE,
     reduction.TABLE,
-    search.TABLE,
     layout.TABLE,
     slice_concat.TABLE,
     indexing.TABLE,
-    loss.TABLE,
-    fft.TABLE,
-    linalg.TABLE,
     quantization.TABLE,
     control.TABLE,
 )
+
+
+def converter_of(name: str) -> Any:
+    """The converter of an operator; None if it has none."""
+    found = COMMON.get(name)
+    if found is None and name not in CONSTANTS and name not in RANDOM:
+        from layerscope.formats.torch.aten.table import CONVERTERS
+
+        found = CONVERTERS.get(name)
+    return found
+
 
 # PyTorch rejects integers here; its meta kernels do not check it.
 FLOATS_ONLY = frozenset((
@@ -93,4 +93,10 @@ RANDOM = frozenset((
     "rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "randperm",
     "bernoulli", "normal", "uniform", "multinomial", "exponential", "cauchy", "geometric",
     "log_normal", "poisson", "binomial", "_standard_gamma", "_sample_dirichlet",
+))  # fmt: skip
+
+# ATen's own operators that make quantized tensors, or take them alone.
+QUANTIZED_ONLY = frozenset((
+    "quantize_per_tensor", "quantize_per_channel", "quantize_per_tensor_dynamic", "dequantize",
+    "int_repr", "quantized_lstm", "quantized_gru",
 ))  # fmt: skip

@@ -333,13 +333,7 @@ def instance_norm(
     return quantized(d, y, x.dtype)
 
 
-# ATen operators that exist for quantized tensors only.
-ATEN_QUANTIZED_ONLY = frozenset((
-    "quantize_per_tensor", "quantize_per_channel", "quantize_per_tensor_dynamic", "dequantize",
-    "int_repr", "quantized_lstm", "quantized_gru",
-))  # fmt: skip
-
-# These, and the operators of the namespace `quantized`.
+# Those of QUANTIZED_ONLY, and the operators of the namespace `quantized`.
 QUANTIZED: dict[str, Converter] = {
     "quantize_per_tensor": quantize_per_tensor,
     "quantize_per_channel": quantize_per_channel,
