@@ -192,8 +192,8 @@ def analyze_with(network: Analyzable, given: Mapping[str, Any], *, agrees: bool 
         check_input_option(network, options)
     counted_by = convention(like)
     dtype = None if dtype is None else known_dtype(dtype)
-    captured = not isinstance(network, (str, Graph)) or is_model(network)
-    if captured:
+    file = ""  # or zoo network
+    if not isinstance(network, (str, Graph)) or is_model(network):
         if agrees:
             check_dtypes(options.get("dtypes"), dtype)
         lengths = {"tokens": tokens, "decode": decode}
@@ -205,9 +205,9 @@ def analyze_with(network: Analyzable, given: Mapping[str, Any], *, agrees: bool 
         asked = Asked(shapes_of(sizes), batch, tokens, decode, options.get("dims") or {})
         graph = _bound(network, asked, options, agrees=agrees)
         graph = _with_length(bind(graph, dtype=dtype), asked)
+        file = network if isinstance(network, str) else ""
     _need_shapes(graph)
-    of_file = isinstance(network, str) and not captured
-    inferred = _inferred(str(network), graph) if of_file else infer(graph)
+    inferred = _inferred(file, graph) if file else infer(graph)
     if not graph.own_layout and any(node.params is not None for node in graph.nodes):
         check_stored(graph, inferred)
     return report_of(graph, inferred, like=counted_by.name, in_place=in_place)

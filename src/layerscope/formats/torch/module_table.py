@@ -71,9 +71,7 @@ class ParamTable:
         self.names = dict(zip(map(id, arrays.values()), arrays, strict=True))
         self.buffers = {id(arrays[name]) for name in buffers}
         self.frozen = [
-            name
-            for name, array in arrays.items()
-            if not (array.requires_grad or name in buffers)
+            name for name, array in arrays.items() if not (array.requires_grad or name in buffers)
         ]
 
     def add(self, name: str, tensor: Tensor, buffer: bool) -> None:
