@@ -515,6 +515,19 @@ def test_hooks_and_other_forwards_are_heeded() -> None:
     assert report.total_params == 4 + 16 + 4
 
 
+def test_a_replaced_forward_of_a_class_is_heeded(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+
+    def ops() -> list[str]:
+        return [node.op for node in capture(net, (torch.zeros(1, 4),)).nodes]
+
+    assert ops() == ["linear", "relu"]
+    with monkeypatch.context() as replaced:
+        replaced.setattr(nn.ReLU, "forward", lambda self, x: x.tanh())
+        assert ops() == ["linear", "tanh"]
+    assert ops() == ["linear", "relu"]
+
+
 def test_functions_of_functions() -> None:
     class Net(nn.Module):  # type: ignore[misc]
         def forward(self, x: Any) -> Any:

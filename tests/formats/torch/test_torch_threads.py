@@ -223,6 +223,28 @@ def test_children_are_shadows_however_they_are_read(take: Callable[[Any], Any]) 
     assert not hasattr(model.inner, "seen")
 
 
+def test_a_stored_shadow_runs_as_a_plain_module_afterwards() -> None:
+    stored: list[Any] = []
+
+    class Storing(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.read, self.unread = Gathering(TAKES[0]), Gathering(TAKES[0])
+
+        def forward(self, x: Any) -> Any:
+            stored.extend([self, self.read, self.unread])
+            return self.read(x)
+
+    model, x = Storing(), torch.ones(4, 6)
+    layerscope.summary(model, (4, 6), verbose=0)
+    wanted = model.read(x)
+    whole, read, unread = stored
+    assert torch.equal(read(x), wanted)
+    assert torch.equal(whole(x), wanted)
+    assert [type(each) for each in unread.inner[1].children()] == [nn.Linear]
+    assert unread(x).shape == (4, 6)
+
+
 def test_two_captures_of_one_module_at_once() -> None:
     met = threading.Barrier(2, timeout=30)
 
