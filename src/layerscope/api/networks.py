@@ -302,10 +302,10 @@ def check_numbers(counts: Mapping[str, object], sizes: object) -> None:
         each = waiting.pop()
         if isinstance(each, int):
             within(each, "input")
-        elif isinstance(each, Mapping):
-            waiting += each.values()
         elif isinstance(each, (list, tuple)):
             waiting += each
+        elif each is not None and isinstance(each, Mapping):  # slow for other types
+            waiting += each.values()
 
 
 def _captured(

@@ -199,10 +199,11 @@ class ModuleCalls:
                 arrays = path.params(attrs["_parameters"])
                 if path.buffers is not None:
                     arrays += path.buffers(attrs["_buffers"])
-                names = self._names
+                names, own = self._names, [key]
                 for array in arrays:
                     params.append(names.get(id(array)))
-                    key = (key, None) if array is None else (key, array.shape, array.dtype)
+                    own += (None, None) if array is None else (array.shape, array.dtype)
+                key = tuple(own)
             plan = self._plans.get(key)
         except (KeyError, TypeError):  # attributes are missing, or cannot be hashed
             return None
