@@ -30,8 +30,10 @@ ELEMENT = re.compile(r'<script type="text/plain" id="report-(\w+)">([\w+/=]+)</s
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = str(tmp_path_factory.mktemp("pages") / "r.sqlite")
-    sweep_into(path, SweepRequest(NETWORKS, (SweepOptions(),), WorkerLimits(), 2))
+    folder = tmp_path_factory.mktemp("pages")
+    listed, path = folder / "networks.txt", str(folder / "r.sqlite")
+    listed.write_text("\n".join(NETWORKS))  # of a list, a wrong name is a row
+    sweep_into(path, SweepRequest((str(listed),), (SweepOptions(),), WorkerLimits(), 2))
     return path
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from layerscope.errors import LayerscopeError
+from layerscope.errors import LayerscopeError, UnknownName
 from layerscope.sweeping.sources import content_of, networks_of
 from layerscope.zoo import NAMES
 
@@ -55,6 +55,24 @@ def test_a_list_names_sources(tmp_path: Path) -> None:
 def test_a_pattern_without_a_match_is_refused(source: str, message: str) -> None:
     with pytest.raises(LayerscopeError, match=message.replace("*", r"\*")):
         expanded(source)
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "message"),
+    [
+        ("resnt50", UnknownName, "did you mean resnet50"),
+        ("missing.onnx", FileNotFoundError, "missing.onnx"),
+        ("nowhere/net", FileNotFoundError, "nowhere/net"),
+    ],
+)
+def test_a_source_that_does_not_exist_is_refused(
+    source: str, error: type[Exception], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=message):
+        expanded("vgg16", source)
+    path = tmp_path / "list.txt"
+    path.write_text(f"{source}\n")
+    assert expanded(str(path)) == [source]  # a row with an error
 
 
 def test_a_folder_without_networks_is_refused(tmp_path: Path) -> None:

@@ -158,7 +158,9 @@ def test_options_that_fit_no_network_are_errors_before_the_sweep(
 def test_a_network_that_fails_is_a_row(tmp_path: Path) -> None:
     path, broken = tmp_path / "r.sqlite", tmp_path / "broken.onnx"
     broken.write_bytes(b"\x08\x07\x12\xff")
-    found = sweep_into(str(path), request("nosuch", str(broken), "lenet5"))
+    listed = tmp_path / "networks.txt"
+    listed.write_text(f"nosuch\n{broken}\nlenet5\n")
+    found = sweep_into(str(path), request(str(listed)))
     assert (found.done, found.failures) == (3, 2)
     stored = {Path(str(name)).name: (status, error) for name, status, error in
               rows(path, "name", "status", "error")}  # fmt: skip

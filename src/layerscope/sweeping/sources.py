@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
+from errno import ENOENT
 from fnmatch import fnmatchcase
 from glob import glob, has_magic
 
 from layerscope.errors import FormatError, UnknownName, UsageError
-from layerscope.formats import FORMATS, is_file
+from layerscope.formats import FORMATS, is_file, looks_like_a_file, names_a_model
+from layerscope.formats.sources import split_number
 
 LIBRARIES = ("torchvision", "timm")
 LIST_SUFFIXES = (".txt", ".lst", ".list")
@@ -47,7 +49,23 @@ def _expanded(source: str, nested: bool = False) -> Iterator[str]:
     elif source.lower().endswith(LIST_SUFFIXES) and is_file(source) and not nested:
         yield from _listed(source)
     else:
+        if not nested:  # a wrong name in a list is a row of the results
+            _check_exists(source)
         yield source
+
+
+def _check_exists(source: str) -> None:
+    """Raise for a file or a name of the zoo that does not exist."""
+    if names_a_model(source):
+        return
+    if looks_like_a_file(source):
+        path = split_number(source)[0]
+        if not os.path.exists(path):
+            raise FileNotFoundError(ENOENT, os.strerror(ENOENT), path)
+        return
+    from layerscope.zoo import describe
+
+    describe(source)  # raises for an unknown name
 
 
 def _pattern(source: str) -> list[str]:
