@@ -144,7 +144,8 @@ class Shadows:
         self.copy_tensor = copy_tensor  # None: shadows have the tensors of their modules
         self._own_hooks = own_hooks
         self._base = base_attrs(torch)
-        self._module, self._sequential = torch.nn.Module, torch.nn.Sequential
+        nn = torch.nn
+        self._module, self._sequential, self._identity = nn.Module, nn.Sequential, nn.Identity
         self._atoms = atoms(torch)
         self._plain_types = self._atoms | {tuple, list}  # of attributes with a fast path: sizes
         self._registered = itemgetter(*self._base.hooks, "_modules", "_non_persistent_buffers_set")
@@ -182,8 +183,10 @@ class Shadows:
     def make(self, info: ModuleInfo) -> Any:
         """Make the shadow of a module of the model."""
         module = info.module
-        if info.fast_path is not None and (plain := self._make_plain(info)) is not None:
-            return plain
+        if info.fast_path is not None or info.cls is self._identity:
+            plain = self._make_plain(info)
+            if plain is not None:
+                return plain
         if isinstance(module, self._script):
             return self._make_scripted(info)
         attrs = module.__dict__
@@ -208,7 +211,7 @@ class Shadows:
         return shadow
 
     def _make_plain(self, info: ModuleInfo) -> Any:
-        """As `make` for a class with a fast path, in a third of the time: such modules are many.
+        """As `make` for identities and classes with a fast path, in a third of the time.
 
         None for one that has other attributes than its class, or anything registered.
         """
@@ -257,15 +260,15 @@ class Shadows:
         base, copies = self._base, self.copy_tensor is not None
         rest: Any = attrs.items()
         if len(attrs) >= base.size and next(islice(attrs, base.size - 1, None)) == base.last:
-            for name in ("_parameters", "_buffers"):
-                new[name] = self._attributes.copy(attrs[name]) if copies else attrs[name].copy()
-            new["_non_persistent_buffers_set"] = attrs["_non_persistent_buffers_set"].copy()
-            new["_modules"] = self._children(attrs["_modules"], later)
             if self._own_hooks or any(base.hooks_of(attrs)):
                 for name in base.hooks:
                     new[name] = self._attributes.copy(attrs[name])
             else:
                 new.update(self._hooks)
+            for name in ("_parameters", "_buffers"):
+                new[name] = self._attributes.copy(attrs[name]) if copies else attrs[name].copy()
+            new["_non_persistent_buffers_set"] = attrs["_non_persistent_buffers_set"].copy()
+            new["_modules"] = self._children(attrs["_modules"], later)
             own = islice(attrs.values(), base.size, None)
             if not copies and atoms.issuperset(map(type, own)):
                 return
@@ -288,7 +291,7 @@ class Shadows:
                 later = later or child is not None
                 continue
             shadow = info.shadow
-            if shadow is None and info.fast_path is not None:
+            if shadow is None and (info.fast_path is not None or info.cls is self._identity):
                 shadow = self._make_plain(info)
             if shadow is None:
                 later = True
