@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from functools import cache, partial
+from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,7 +19,7 @@ from layerscope.formats.torch.capture_state import Capture, DataDependent, NoKer
 from layerscope.formats.torch.custom_ops import unknown_tensor
 from layerscope.formats.torch.data_writes import OPTION as DATA_WRITES
 from layerscope.formats.torch.data_writes import assigns_data, followed_data_writes
-from layerscope.formats.torch.dispatch import dispatcher
+from layerscope.formats.torch.dispatch import dispatch_mode, dispatcher
 from layerscope.formats.torch.failures import (
     forward_error,
     lack_of_values,
@@ -45,7 +45,6 @@ from layerscope.graph.types import Graph, Shape
 
 if TYPE_CHECKING:
     from torch import Tensor
-    from torch._ops import OpOverload
     from torch.nn import Module
 
 LAZY = "lazy modules were initialized on a copy; the model itself is as it was"
@@ -234,7 +233,7 @@ class ModelCall:
             if isinstance(self.model, torch.jit.ScriptModule):
                 stack.enter_context(torch.jit.optimized_execution(False))
             args, kwargs = self._inputs(tracker, real)
-            run.mode = _dispatch_mode()()
+            run.mode = dispatch_mode()()
             run.mode.call, run.mode.cast = call, autocast.call
             run.mode.casts = autocast.starts_enabled
             try:
@@ -390,32 +389,3 @@ def _declare_input(
         traced.computable = traced.no_values = True
     elif tensor.device.type == "cpu":  # lengths of a PackedSequence
         traced.computable = True
-
-
-@cache
-def _dispatch_mode() -> Any:
-    """The class of the dispatch mode, which passes every call to a dispatcher."""
-    import torch
-    from torch import autocast_decrement_nesting, autocast_increment_nesting
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    def dispatch(
-        self: Any, func: OpOverload, types: object, args: Args = (), kwargs: Kwargs | None = None
-    ) -> Result:
-        # Whether autocast is on cannot be asked here, but whether there is a context of it.
-        around = autocast_increment_nesting() > 1
-        autocast_decrement_nesting()
-        return (self.cast if around or self.casts else self.call)(func, args, kwargs or {})
-
-    # Nothing is compiled here. `torch._disable_dynamo` would load the compiler: that is a second.
-    # Where torch.cond or others have loaded it, its frame hook must skip this code.
-    frames = torch._C._dynamo.eval_frame
-    if hasattr(frames, "_FrameExecStrategy"):
-        skip = frames._FrameAction.SKIP
-        frames.set_code_exec_strategy(dispatch.__code__, frames._FrameExecStrategy(skip, skip))
-    attrs = {
-        "__torch_dispatch__": dispatch,
-        "_should_skip_dynamo": classmethod(lambda cls: False),
-        "supports_higher_order_operators": True,
-    }
-    return type("CaptureMode", (TorchDispatchMode,), attrs)

@@ -10,8 +10,8 @@ A handler is a function of the capture's state and the call; it returns what the
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
 from layerscope.formats.torch.caches import OPERATORS
 from layerscope.formats.torch.capture_state import Capture
@@ -75,3 +75,32 @@ def _dispatch_in_training(run: Capture, func: OpOverload, args: Args, kwargs: Kw
 def dispatcher(run: Capture) -> Dispatch:
     """The function that handles calls in the mode that the model is in."""
     return partial(_dispatch_in_training if run.tracker.grads.training else dispatch, run)
+
+
+@cache
+def dispatch_mode() -> Any:
+    """The class of the dispatch mode, which passes every call to a dispatcher."""
+    import torch
+    from torch import autocast_decrement_nesting, autocast_increment_nesting
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    def handle(
+        self: Any, func: OpOverload, types: object, args: Args = (), kwargs: Kwargs | None = None
+    ) -> Result:
+        # Whether autocast is on cannot be asked here, but whether there is a context of it.
+        around = autocast_increment_nesting() > 1
+        autocast_decrement_nesting()
+        return (self.cast if around or self.casts else self.call)(func, args, kwargs or {})
+
+    # Nothing is compiled here. `torch._disable_dynamo` would load the compiler: that is a second.
+    # Where torch.cond or others have loaded it, its frame hook must skip this code.
+    frames = torch._C._dynamo.eval_frame
+    if hasattr(frames, "_FrameExecStrategy"):
+        skip = frames._FrameAction.SKIP
+        frames.set_code_exec_strategy(handle.__code__, frames._FrameExecStrategy(skip, skip))
+    attrs = {
+        "__torch_dispatch__": handle,
+        "_should_skip_dynamo": classmethod(lambda cls: False),
+        "supports_higher_order_operators": True,
+    }
+    return type("CaptureMode", (TorchDispatchMode,), attrs)
