@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING, Any
 from layerscope.formats.torch.torch_types import Args, Torch
 
 if TYPE_CHECKING:
+    from torch.nn import Module
+
     from layerscope.formats.torch.lowering import TensorRef
     from layerscope.formats.torch.tensors import TensorMeta
 
     Input = TensorRef | TensorMeta
 
+Forward = Callable[..., object]
 # (input, parameters, attributes) -> arguments of the operator; None: the module must be run
 Arguments = Callable[[Any, Args, Args], Args | None]
 
@@ -209,7 +212,7 @@ def fast_paths(torch: Torch) -> Mapping[type, FastPath]:
 
 
 @cache
-def _classes(torch: Torch) -> dict[Any, FastPath]:
+def _classes(torch: Torch) -> dict[type[Module], FastPath]:
     """The classes of this PyTorch that have a fast path."""
     return {
         getattr(torch.nn, name): path
@@ -219,7 +222,7 @@ def _classes(torch: Torch) -> dict[Any, FastPath]:
 
 
 @lru_cache(maxsize=2)
-def _of_forwards(torch: Torch, forwards: tuple[Any, ...]) -> Mapping[type, FastPath]:
+def _of_forwards(torch: Torch, forwards: tuple[Forward, ...]) -> Mapping[type, FastPath]:
     """Fast paths of the classes whose forward is PyTorch's own."""
     home = torch.nn.Module.__module__.partition(".")[0] + ".nn."
     pairs = zip(_classes(torch).items(), forwards, strict=True)

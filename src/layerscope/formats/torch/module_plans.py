@@ -1,4 +1,4 @@
-"""Plans of modules that are one operation: found by their attributes, or made by the converter."""
+"""Plans of modules that are one operation, cached by shapes and attributes."""
 
 from __future__ import annotations
 

@@ -15,8 +15,6 @@ with real tensors, but not on the meta device.
 
 from __future__ import annotations
 
-from typing import Any
-
 from layerscope.formats.torch.aten import (
     activation,
     attention,
@@ -33,9 +31,10 @@ from layerscope.formats.torch.aten import (
     resize,
     slice_concat,
 )
+from layerscope.formats.torch.lowering import Converter
 from layerscope.tables import merge_tables
 
-COMMON: dict[str, Any] = merge_tables(
+COMMON: dict[str, Converter] = merge_tables(
     "ATen converters",
     linear.TABLE,
     attention.TABLE,
@@ -54,7 +53,7 @@ COMMON: dict[str, Any] = merge_tables(
 )
 
 
-def converter_of(name: str) -> Any:
+def converter_of(name: str) -> Converter | None:
     """The converter of an operator; None if it has none."""
     found = COMMON.get(name)
     if found is None and name not in CONSTANTS and name not in RANDOM:

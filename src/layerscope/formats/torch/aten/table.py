@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from layerscope.formats.torch.aten import COMMON, fft, linalg, loss, recurrent, roi, search
+from layerscope.formats.torch.lowering import Converter
 from layerscope.tables import merge_tables
 
-CONVERTERS: dict[str, Any] = merge_tables(
+CONVERTERS: dict[str, Converter] = merge_tables(
     "ATen converters",
     COMMON,
     fft.TABLE,
