@@ -233,7 +233,7 @@ class ModelCall:
             if isinstance(self.model, torch.jit.ScriptModule):
                 stack.enter_context(torch.jit.optimized_execution(False))
             args, kwargs = self._inputs(tracker, real)
-            run.mode = dispatch_mode()()
+            run.mode = dispatch_mode(torch)()
             run.mode.call, run.mode.cast = call, autocast.call
             run.mode.casts = autocast.starts_enabled
             try:

@@ -21,7 +21,7 @@ from layerscope.formats.torch.constant_calls import on_constant, on_constants
 from layerscope.formats.torch.higher_order import on_higher_order
 from layerscope.formats.torch.op_calls import OpCall, cache_key, named_key, op_info
 from layerscope.formats.torch.tensors import TracedTensor
-from layerscope.formats.torch.torch_types import Args, Dispatch, Kwargs, Result
+from layerscope.formats.torch.torch_types import Args, Dispatch, Kwargs, Result, Torch
 from layerscope.formats.torch.view_calls import on_view
 from layerscope.formats.torch.write_calls import on_write
 
@@ -78,18 +78,16 @@ def dispatcher(run: Capture) -> Dispatch:
 
 
 @cache
-def dispatch_mode() -> Any:
+def dispatch_mode(torch: Torch) -> Any:
     """The class of the dispatch mode, which passes every call to a dispatcher."""
-    import torch
-    from torch import autocast_decrement_nesting, autocast_increment_nesting
-    from torch.utils._python_dispatch import TorchDispatchMode
+    increment, decrement = torch.autocast_increment_nesting, torch.autocast_decrement_nesting
 
     def handle(
         self: Any, func: OpOverload, types: object, args: Args = (), kwargs: Kwargs | None = None
     ) -> Result:
         # Whether autocast is on cannot be asked here, but whether there is a context of it.
-        around = autocast_increment_nesting() > 1
-        autocast_decrement_nesting()
+        around = increment() > 1
+        decrement()
         return (self.cast if around or self.casts else self.call)(func, args, kwargs or {})
 
     # Nothing is compiled here. `torch._disable_dynamo` would load the compiler: that is a second.
@@ -103,4 +101,4 @@ def dispatch_mode() -> Any:
         "_should_skip_dynamo": classmethod(lambda cls: False),
         "supports_higher_order_operators": True,
     }
-    return type("CaptureMode", (TorchDispatchMode,), attrs)
+    return type("CaptureMode", (torch.utils._python_dispatch.TorchDispatchMode,), attrs)
