@@ -20,7 +20,7 @@ TOO_MANY = f"more than {MOST_FIELDS:,} fields and numbers, no network has"
 MOST_TEXT = 1 << 20  # bytes of a string
 MOST_NUMBER = (1 << 29) - 1  # largest field number
 SMALL = 1 << 12  # bytes of a message that is copied and decoded at once
-RELEASE_BYTES = 8 << 20  # of read pages that stay in memory
+RELEASE_BYTES = 32 << 20  # of read pages that stay in memory
 
 
 class Wire:
