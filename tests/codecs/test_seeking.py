@@ -11,6 +11,7 @@ import pytest
 from layerscope import analyze
 from layerscope.codecs import seeking
 from tests.formats.onnx.onnx_files import conv, model, zeros
+from tests.formats.stored_files import legacy
 
 
 def test_slices_and_indices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,7 +22,7 @@ def test_slices_and_indices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     path.write_bytes(data)
     source = random.Random(3)
     with path.open("rb") as file:
-        found = seeking.SeekedBytes(file)
+        found = seeking.SeekedBytes(file, len(data))
         assert len(found) == len(data)
         for _ in range(500):
             start, stop = source.randrange(-600, 600), source.randrange(-600, 600)
@@ -29,11 +30,17 @@ def test_slices_and_indices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             at = source.randrange(-len(data), len(data))
             assert found[at] == data[at]
             assert len(found.pages) <= 3
+            begin, end = sorted((at % len(data), stop % len(data)))
+            assert found.find(b"\x07", begin, end) == data.find(b"\x07", begin, end)
         assert found[:] == data
         with pytest.raises(IndexError):
             found[len(data) + 99]
         with pytest.raises(ValueError, match="step"):
             found[::2]
+        first = seeking.SeekedBytes(file, 20)  # of the file, whose second page has more
+        assert (first[15:], first.find(b"\x14", 0)) == (data[15:20], -1)
+        with pytest.raises(IndexError):
+            first[20]
 
 
 def test_models_read_by_seeking_have_the_same_report(
@@ -41,6 +48,7 @@ def test_models_read_by_seeking_have_the_same_report(
 ) -> None:
     path = tmp_path / "net.onnx"
     onnx.save(model([conv()], stored=[zeros("w1", 4, 3, 3, 3)]), path)
-    mapped = analyze(path).to_json()
+    weights = legacy(tmp_path / "weights.pt", {f"layer{n}.weight": (2, 3) for n in range(3000)})
+    mapped = [analyze(each).to_json() for each in (path, weights)]
     monkeypatch.setattr(seeking, "SEEKS", True)
-    assert analyze(path).to_json() == mapped
+    assert [analyze(each).to_json() for each in (path, weights)] == mapped

@@ -20,6 +20,7 @@ from layerscope.formats import DEFAULTS
 from layerscope.formats.torch import pt2
 from layerscope.formats.torch.checkpoints import safetensors as reader
 from layerscope.formats.torch.checkpoints import torch_save
+from layerscope.formats.torch.checkpoints.pickled_tensors import TensorUnpickler
 from tests.bounded import refused, run_bounded
 from tests.formats.stored_files import (
     archive,
@@ -228,8 +229,24 @@ def test_state_dicts_of_both_forms(tmp_path: Path) -> None:
         assert [layer.name for layer in report.layers] == ["net.0", "head"]
 
 
+def test_pickles_of_a_large_file_are_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Path(legacy(tmp_path / "net.pt", {f"layers.{n}.weight": (2,) for n in range(30_000)}))
+    assert path.stat().st_size > 5 << 20
+    loads: list[object] = []
+    load = TensorUnpickler.persistent_load
+
+    def counted(self: TensorUnpickler, pid: object) -> object:
+        loads.append(pid)
+        return load(self, pid)
+
+    monkeypatch.setattr(TensorUnpickler, "persistent_load", counted)
+    assert len(torch_save.torch_save_arrays(str(path))) == len(loads) == 30_000
+
+
 def test_legacy_files_by_their_bytes(tmp_path: Path) -> None:
-    """Without a suffix; with more opcodes than are read at first; cut anywhere."""
+    """Without a suffix; with many arrays; cut anywhere."""
     path = Path(legacy(tmp_path / "net", {f"layers.{n}.weight": (2,) for n in range(9000)}))
     assert path.stat().st_size > 1 << 20
     assert params(path) == 18_000

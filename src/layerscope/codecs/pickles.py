@@ -9,9 +9,10 @@ printed.
 
 from __future__ import annotations
 
-from struct import unpack_from
+from struct import unpack
 from typing import Protocol
 
+from layerscope.codecs.seeking import FileBytes
 from layerscope.errors import FormatError
 from layerscope.limits import MOST_SIZE, NUMBER_DIGITS, plain
 
@@ -49,7 +50,7 @@ class PickleHooks(Protocol):
         """The value of a persistent id (BINPERSID): data outside of the pickle."""
 
 
-def load(data: bytes, at: int, hooks: PickleHooks) -> tuple[PickleValue, int]:
+def load(data: FileBytes, at: int, hooks: PickleHooks) -> tuple[PickleValue, int]:
     """The value of the pickle at an offset, and the offset behind it."""
     reader = _Reader(data, at, hooks)
     try:
@@ -61,7 +62,7 @@ def load(data: bytes, at: int, hooks: PickleHooks) -> tuple[PickleValue, int]:
 
 
 class _Reader:
-    def __init__(self, data: bytes, at: int, hooks: PickleHooks) -> None:
+    def __init__(self, data: FileBytes, at: int, hooks: PickleHooks) -> None:
         self.data, self.at, self.hooks = data, at, hooks
         self.stack: list[PickleValue] = []
         self.marks: list[int] = []
@@ -115,7 +116,7 @@ class _Reader:
                 args = stack.pop()
                 stack[-1] = hooks.call(stack[-1], args)
             elif code == 0x4A:  # BININT
-                stack.append(unpack_from("<i", data, self._need(at, 4))[0])
+                stack.append(unpack("<i", data[self._need(at, 4) : at + 4])[0])
                 at += 4
             elif code == 0x89 or code == 0x88:  # NEWFALSE, NEWTRUE
                 stack.append(code == 0x88)
@@ -240,7 +241,7 @@ class _Reader:
                 raise FormatError(f"byte {self.at}: {NUMBER_DIGITS.refusal()}")
             stack.append(int.from_bytes(digits, "little", signed=True))
         elif code == 0x47:  # BINFLOAT
-            stack.append(unpack_from(">d", self.data, self._need(at, 8))[0])
+            stack.append(unpack(">d", self.data[self._need(at, 8) : at + 8])[0])
             at += 8
         elif code == 0x49 or code == 0x4C:  # INT, LONG
             if code == 0x49 and self.data[at : at + 3] in (b"00\n", b"01\n"):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import mmap
-import os
 import struct
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from layerscope.codecs import seeking
+from layerscope.codecs.seeking import FileBytes, bytes_of
 from layerscope.errors import FormatError
 
 # Wire types. LEN is length-delimited: strings, bytes, messages, packed scalars.
@@ -28,9 +27,7 @@ class Wire:
 
     __slots__ = ("_release_at", "data", "left", "name", "size")
 
-    def __init__(
-        self, data: bytes | mmap.mmap | seeking.SeekedBytes, name: str, most: int = MOST_FIELDS
-    ) -> None:
+    def __init__(self, data: FileBytes, name: str, most: int = MOST_FIELDS) -> None:
         self.data = data
         self.name = name
         self.size = len(data)
@@ -205,14 +202,7 @@ def signed(value: int) -> int:
 def mapped(path: str) -> Iterator[Wire]:
     """A file as one message, memory-mapped where that does not copy it."""
     try:
-        with open(path, "rb") as file:
-            if not os.fstat(file.fileno()).st_size:  # which cannot be mapped
-                yield Wire(b"", path)
-                return
-            if seeking.SEEKS:
-                yield Wire(seeking.SeekedBytes(file), path)
-                return
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                yield Wire(data, path)
+        with open(path, "rb") as file, bytes_of(file) as data:
+            yield Wire(data, path)
     except OSError as error:
         raise FormatError(f"{path}: {error.strerror or error}") from None

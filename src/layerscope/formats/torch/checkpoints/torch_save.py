@@ -11,6 +11,7 @@ import os
 from typing import BinaryIO
 
 from layerscope.codecs.pickles import PickleValue, TruncatedPickle, load
+from layerscope.codecs.seeking import bytes_of
 from layerscope.errors import FormatError
 from layerscope.formats import ReadOptions
 from layerscope.formats.torch.checkpoints.pickled_tensors import TensorUnpickler, collect_arrays
@@ -125,24 +126,18 @@ def _check_members(archive: ZipArchive, folder: str, unpickler: TensorUnpickler)
 def _from_pickles(path: str, file: BinaryIO, unpickler: TensorUnpickler) -> PickleValue:
     """The data of a file before PyTorch 1.6; only as much of it is read as its pickles need."""
     whole = os.fstat(file.fileno()).st_size
-    most = min(1 << 22, whole)  # more is read if a pickle does not end in it
-    while True:
-        file.seek(0)
-        data = file.read(most)
-        try:
-            found, at = [], 0
+    found, at = [], 0
+    try:
+        with bytes_of(file, PICKLE_BYTES.most) as data:
             for _ in range(5):
                 value, at = load(data, at, unpickler)
                 found.append(value)
-            break
-        except TruncatedPickle as error:
-            if most >= whole:
-                raise _where(path, error) from None
-            if most >= PICKLE_BYTES.most:
-                raise FormatError(f"{path}: {PICKLE_BYTES.refusal()}") from None
-            most = min(8 * most, whole, PICKLE_BYTES.most)
-        except FormatError as error:
-            raise _where(path, error) from None
+    except TruncatedPickle as error:
+        if whole > PICKLE_BYTES.most:
+            raise FormatError(f"{path}: {PICKLE_BYTES.refusal()}") from None
+        raise _where(path, error) from None
+    except FormatError as error:
+        raise _where(path, error) from None
     magic, version, _, root, keys = found
     if magic != MAGIC or version != 1001 or not isinstance(keys, list):
         raise FormatError(f"{path}: version {str(version)[:20]}, expected 1001 of torch.save")
