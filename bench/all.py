@@ -102,6 +102,7 @@ def main(args: list[str] | None = None) -> None:
     if unknown:
         parser.error(f"--only {', '.join(sorted(unknown))}: expected some of {', '.join(PARTS)}")
     kept = Path(told.out, "performance.json")
+    kept.parent.mkdir(parents=True, exist_ok=True)
     data: dict[str, Any] = {"machine": machine(), "quick": told.quick, "parts": {},
                             "left": [name for name in PARTS if name in told.only.split(",")]
                             or list(PARTS)}  # fmt: skip
