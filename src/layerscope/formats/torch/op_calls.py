@@ -97,7 +97,7 @@ def _read_schema(func: OpOverload) -> OpInfo:
         elif name in READS:
             kind = "read"
     has_converter = space in ("aten", "torchvision") or (space == "prims" and name in PRIMS)
-    convert = converter_of(name) if has_converter else None
+    convert = converter_of(name) if has_converter and kind != "read" else None
     if (name, func._overloadname) in DECOMPOSED or func._overloadname == "data":
         convert = None
     quantized = space == "quantized" or (space == "aten" and name in QUANTIZED_ONLY)
