@@ -80,11 +80,11 @@ FileBytes = bytes | mmap | SeekedBytes
 def bytes_of(file: BinaryIO, most: int | None = None) -> Iterator[FileBytes]:
     """The first `most` bytes of a file, or all; memory-mapped where that does not copy them."""
     size = os.fstat(file.fileno()).st_size
-    size = size if most is None else min(size, most)
+    cut = most if most is not None and most < size else 0  # 0: all of the file
     if not size:  # which cannot be mapped
         yield b""
     elif SEEKS:
-        yield SeekedBytes(file, size)
+        yield SeekedBytes(file, cut or size)
     else:
-        with mmap(file.fileno(), size, access=ACCESS_READ) as data:
+        with mmap(file.fileno(), cut, access=ACCESS_READ) as data:
             yield data
