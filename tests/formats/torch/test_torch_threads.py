@@ -243,6 +243,8 @@ def test_a_stored_shadow_runs_as_a_plain_module_afterwards() -> None:
     assert torch.equal(whole(x), wanted)
     assert [type(each) for each in unread.inner[1].children()] == [nn.Linear]
     assert unread(x).shape == (4, 6)
+    with pytest.raises(RuntimeError, match="stored during a capture takes no hooks"):
+        read.inner[0].register_forward_hook(print)
 
 
 def test_two_captures_of_one_module_at_once() -> None:

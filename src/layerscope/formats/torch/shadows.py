@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
 SEAM = "_compiled_call_impl"  # where PyTorch looks for a compiled forward, before it runs one
+ENDED = "a module that a forward stored during a capture takes no hooks; use the model's own"
 ADVICE = "warn_if_padding_and_no_attention_mask"
 
 
@@ -45,15 +46,23 @@ class Rerun(BaseException):
 class NoHooks(OrderedDict[Any, Any]):
     """The hook table of all shadows without hooks. It stays empty."""
 
+    ended = False  # whether the capture is over
+
     def __setitem__(self, key: object, value: object) -> None:
+        if self.ended:
+            raise RuntimeError(ENDED)
         raise Rerun("own_hooks")
 
 
 class NoNames(set[str]):
     """The names of non-persistent buffers of all shadows with a fast path. It stays empty."""
 
+    ended = False
+
     def add(self, name: str) -> None:
         """Run the forward again, on shadows with a set of their own."""
+        if self.ended:
+            raise RuntimeError(ENDED)
         raise Rerun("own_hooks")
 
 
@@ -150,10 +159,11 @@ class Shadows:
         self._plain_types = self._atoms | {tuple, list}  # of attributes with a fast path: sizes
         self._registered = itemgetter(*self._base.hooks, "_modules", "_non_persistent_buffers_set")
         self.no_hooks = NoHooks()
+        self.no_names = NoNames()
         self._hooks = dict.fromkeys(self._base.hooks, self.no_hooks)
         self._shared_attrs = {
             **self._hooks, "_modules": self.no_hooks, "_buffers": self.no_hooks,
-            "_parameters": self.no_hooks, "_non_persistent_buffers_set": NoNames(),
+            "_parameters": self.no_hooks, "_non_persistent_buffers_set": self.no_names,
         }  # fmt: skip
         self._attributes = AttributeCopies(torch, WeakMethod(self.shadow_of), copy_tensor)
         self._advised = "transformers.modeling_utils" in sys.modules
@@ -168,6 +178,7 @@ class Shadows:
             info.attrs.pop(SEAM, None)
         self.by_shadow.clear()
         self.modules = {}  # each of them refers to its shadow
+        self.no_hooks.ended = self.no_names.ended = True
         self._attributes.close()
         self.call = self.copy_tensor = None
 
