@@ -16,6 +16,7 @@ from layerscope.formats.torch.torch_types import Arg, Args, Key, Kwargs
 from layerscope.graph.types import Source
 
 if TYPE_CHECKING:
+    from torch import FunctionSchema
     from torch._ops import OpOverload
 
 IN_PLACE_OPERATORS = frozenset(
@@ -84,18 +85,7 @@ def _read_schema(func: OpOverload) -> OpInfo:
     name = packet[:-1] if in_place else packet
     if writes and packet in IN_PLACE_OPERATORS:
         in_place, name = True, packet.replace("__i", "__")
-    kind = "compute"
-    if writes:
-        kind = "write"
-    elif any(ret.alias_info is not None for ret in schema.returns):
-        kind = "view"
-    if space == "aten" and not writes:
-        if name in CONSTANTS:
-            kind = "constant"
-        elif name in RANDOM:
-            kind = "random"
-        elif name in READS:
-            kind = "read"
+    kind = _kind(schema, space, name)
     has_converter = space in ("aten", "torchvision") or (space == "prims" and name in PRIMS)
     convert = converter_of(name) if has_converter and kind != "read" else None
     if (name, func._overloadname) in DECOMPOSED or func._overloadname == "data":
@@ -112,6 +102,20 @@ def _read_schema(func: OpOverload) -> OpInfo:
     ])  # fmt: skip
     source = Source(op=full)
     return OpInfo(func, name, full, source, convert, kind, in_place, quantized, others, outs)
+
+
+def _kind(schema: FunctionSchema, space: str, name: str) -> str:
+    """Which handler takes the calls of an operator."""
+    if schema.is_mutable:
+        return "write"
+    if space == "aten":
+        if name in CONSTANTS:
+            return "constant"
+        if name in RANDOM:
+            return "random"
+        if name in READS:
+            return "read"
+    return "view" if any(ret.alias_info is not None for ret in schema.returns) else "compute"
 
 
 # Keys
