@@ -1,10 +1,10 @@
 """Analysis of a built PyTorch module: us against every counter that is installed, in one run.
 
-One process a pair of tool and model, nine for us and the fastest right tools. First call and best
-of five, the whole Report with its totals included; a tool is right where its count is within a
-tenth of the true one (some add norms and biases). The ratio is that of the fastest right tool's
-time to ours. Of timm a sample is drawn, by a seed; its goal is of all its networks together, the
-ratio of the sums. Those that are below it alone are named.
+One process a pair of tool and model; for us and the fastest right tools eight more, in turns, and the
+medians of all nine. First call and best of five, the whole Report with its totals included. A tool is
+right where its count is within a tenth of the true one (some add norms and biases). The ratio is that
+of the fastest right tool's time to ours. Of timm a sample is drawn, by a seed; its goal is of all its
+networks together, the ratio of the sums. Those that are below it alone are named.
 
     python bench/torch_peers.py                      # all tools, all models, a sample of timm
     python bench/torch_peers.py --models resnet50,bert --tools layerscope,flop_counter@meta
@@ -22,6 +22,7 @@ import io
 import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import time
@@ -321,13 +322,13 @@ def compare(model: str, tools: list[str], again: int = AGAIN) -> Ratio:
     rivals = [t for t in found if _right(found[t], true) and not t.startswith("layerscope")]
     near = {min(rivals, key=lambda tool: found[tool][key]) for key in TIMED} if rivals else set()
     timed = [tool for tool in found if tool in near or tool.startswith("layerscope")]
-    for _ in range(again):  # the machine is another one from one minute to the next
-        for tool in timed:
-            if "error" in found[tool]:
-                continue
-            told = asked(tool, model)
-            for key in ("first", "best", *TIMED):
-                found[tool][key] = min(found[tool][key], told.get(key, 1e9))
+    runs = {tool: [found[tool]] for tool in timed if "error" not in found[tool]}
+    for _ in range(again):  # in turns: the machine is another one from one minute to the next
+        for tool, answers in runs.items():
+            answers.append(asked(tool, model))
+    for tool, answers in runs.items():
+        for key in ("first", "best", *TIMED):
+            found[tool][key] = statistics.median(each[key] for each in answers if key in each)
     print(f"\n{model}: {true:,} MACs")
     heads = "".join(f"{head:>9}" for head in ("MACs", "first s", "best s", "CPU", "CPU", "more MB"))
     print(f"{'tool':<20}{heads}  times ours")
