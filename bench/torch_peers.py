@@ -47,8 +47,8 @@ RIGHT = {
 TIMM = "timm:"
 MOST = 60_000_000  # parameters of a network of the sample: some tools compute all its numbers
 # How many times faster than the fastest right tool: first calls, and repeated ones. Models with a
-# mask have a goal for repeated calls. Two thirds of a first call of Llama is spent once in a process
-# or for each new shape, and 5 times faster would be less than what other tools spend so.
+# mask have a goal for repeated calls. Two thirds of a first call of Llama are spent once in a
+# process or for each new shape; a fifth of FlopCounterMode's first call is less than it spends so.
 GOAL = (5.0, 5.0)
 GOALS = {
     "swin_t": (3.0, 3.0), TIMM: (3.0, 3.0),
