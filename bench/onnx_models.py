@@ -25,7 +25,7 @@ from typing import Any
 
 from saving import save  # the folder of this script is on the path
 
-RUNS = 7
+RUNS, ROUNDS = 7, 3
 CHAIN = 5_000
 LARGE_BYTES = 3_500_000_000
 MOST_MB, MOST_MS, LEAST_RATIO = 80, 200, 15
@@ -121,8 +121,15 @@ def timed(python: str, account: str, path: Path) -> Any:
 
 
 def against(tool: str, path: Path) -> dict[str, Any]:
-    """Analysis alone in a running process, and a whole process with one analysis."""
-    ours, theirs = timed(sys.executable, OURS, path), timed(tool, THEIRS, path)
+    """Analysis alone in a running process, and a whole process with one analysis.
+
+    The two take turns, because the machine may be slow for a second or two.
+    """
+    both = [(timed(sys.executable, OURS, path), timed(tool, THEIRS, path)) for _ in range(ROUNDS)]
+    ours, theirs = (
+        [statistics.median(column) for column in zip(*rows, strict=True)]
+        for rows in zip(*both, strict=True)
+    )
     once = [
         statistics.median(run([python, "-c", account + ONCE, str(path)])[1] for _ in range(3))
         for python, account in ((sys.executable, OURS), (tool, THEIRS))
