@@ -11,6 +11,7 @@ import pytest
 
 from layerscope import sweep
 from layerscope.errors import LayerscopeError, UsageError
+from layerscope.report.sweep_results import SweepResults
 from layerscope.sweeping.isolation import WorkerLimits
 from layerscope.sweeping.results import results
 from layerscope.sweeping.run import SweepRequest, sweep_into
@@ -92,6 +93,21 @@ def test_forms(file: str) -> None:
     }  # fmt: skip
     assert "61,100,840" in found.to_markdown()
     assert list(found.to_pandas()["name"]) == ["alexnet", "lenet5", "resnet18", "vgg11"]
+
+
+def test_options_are_printed_as_words_and_kept_as_json_in_csv() -> None:
+    words = {
+        '{"batch":8}': "batch 8", '{"measure":true,"on":"a100"}': "measure, on a100",
+        '{"input":["3x8x8"]}': "input 3x8x8", "{": "{",
+    }  # fmt: skip
+    rows = tuple(("net", options) for options in words)
+    bounds = (frozenset[str](),) * len(rows)
+    found = SweepResults("x.sqlite", ("name", "options"), rows, bounds, len(rows))
+    text = found.to_text()
+    assert all(each in text for each in words.values())
+    assert '"batch"' not in text
+    table = list(csv.DictReader(io.StringIO(found.to_csv())))
+    assert [row["options"] for row in table[:-1]] == [*words]  # the last line is a comment
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from layerscope.escaping import json_text
 from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
 from layerscope.report.numbers import (
@@ -55,8 +57,25 @@ def _title(name: str, n: int) -> Cell:
     return Cell(column.title, column.kind == "text", drop=drop, wraps=name == "error")
 
 
+def _options_text(options: str) -> str:
+    """Options as a reader writes them: `batch 8, dtype fp16`; the text itself if it is no JSON."""
+    try:
+        given = msgspec.json.decode(options, type=dict[str, object])
+    except msgspec.DecodeError:
+        return options
+    return ", ".join(
+        f"{name} {' '.join(map(str, value)) if isinstance(value, list) else value}"
+        if value is not True
+        else name
+        for name, value in given.items()
+    )
+
+
 def _cell(name: str, value: Value, bound: bool) -> Cell:
     kind = COLUMNS[name].kind
+    if name == "options":
+        options = "" if value is None else str(value)
+        return Cell(_options_text(options), True, value=options)
     if kind == "text":
         return named("" if value is None else str(value))
     if value is None:
