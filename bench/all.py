@@ -40,7 +40,7 @@ PARTS: dict[str, tuple[str, str, str]] = {
     "startup": ("startup.py", "", "--runs 5"),
     "growth": ("chain.py", "", ""),
     "onnx": ("onnx_models.py", "--torch PYTHON --tool TOOL", "--torch PYTHON --tool TOOL"),
-    "cases": ("torch_peers.py", f"--models {CASES} --sample 0",
+    "cases": ("torch_peers.py", f"--models {CASES} --sample 0 --again 4",
               f"--models {CASES} --sample 0 --again 0 --tools QUICK"),
     "mobile": ("torch_peers.py", f"--models {MOBILE} --sample 0",
                f"--models {MOBILE} --sample 0 --again 1 --tools QUICK"),
