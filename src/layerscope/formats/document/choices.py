@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
 from itertools import islice, product
 from math import isqrt, prod
 from typing import cast
@@ -13,10 +14,11 @@ from msgspec.structs import replace
 from layerscope.documents.headings import Meaning
 from layerscope.errors import LayerscopeError
 from layerscope.formats.document.rows import LayerRow
-from layerscope.formats.document.windows import windows
+from layerscope.formats.document.windows import transposed, windows
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape, elements
 from layerscope.ops import SPECS, Call, Ops
+from layerscope.ops.access_map import Bins
 from layerscope.ops.calls import infer_call, params_of
 from layerscope.sheets.kinds import Kind
 
@@ -60,6 +62,7 @@ class Chooser:
         key = (
             row.kind, row.op, row.given, row.output, row.filters, row.kernel, row.stride, row.pads,
             row.dilation, row.rounding, row.groups, row.group_channels, row.bias, row.attributes,
+            row.rounded, row.bins, row.uneven_bins, row.same, row.changes,
             counted, shapes, bias,
         )  # fmt: skip
         if key not in self._found:
@@ -133,10 +136,37 @@ def _facts(row: LayerRow, op: str, call: Call) -> Iterator[bool]:
             yield row.amounts[meaning].stands_for(under)
     if row.kernel is not None and op.startswith("global_"):
         yield row.kernel == call.x[2:]
+    if row.rounded:
+        yield len(row.rounded) == len(call.y) and all(
+            size.stands_for(count) for size, count in zip(row.rounded, call.y, strict=True)
+        )
+    if row.changes and SPECS[op].family == "pooling":
+        window = getattr(call.attributes, "window", None)
+        yield call.y != call.x or (window is not None and window.positions > 1)
+    if op.startswith("adaptive_"):
+        yield from _bin_facts(row, call)
     if "activations" in row.amounts and SPECS[op].family != "loss":
         yield row.amounts["activations"].stands_for(elements(call.y))
     if row.filters is not None and op in COUNTED:
         yield row.filters == call.y[1]
+
+
+def _bin_facts(row: LayerRow, call: Call) -> Iterator[bool]:
+    """Whether the bins of an adaptive pool have the printed sizes, or are uneven if that is said.
+
+    The largest bin on an axis is the kernel, and the axis divided by the bins the stride.
+    """
+    sizes = [Bins(size, count) for size, count in zip(call.x[2:], call.y[2:], strict=True)]
+    if row.uneven_bins:
+        yield any(each.size % each.count for each in sizes)
+    if row.kernel is not None:
+        largest = [max(len(each.at(n)) for n in range(each.count)) for each in sizes]
+        yield list(row.kernel) == largest
+    if row.bins:
+        yield len(row.bins) == len(sizes) and all(
+            step.stands_for(Fraction(each.size, each.count))
+            for step, each in zip(row.bins, sizes, strict=True)
+        )
 
 
 POOLED: Mapping[Meaning, str] = {"comparisons": "max_pool", "additions": "avg_pool"}
@@ -251,28 +281,21 @@ def _has_weights(row: LayerRow, weights: int, biases: int) -> bool:
 
 def _conv_transpose(row: LayerRow, shapes: tuple[Shape, ...], bias: bool) -> Candidates:
     x = shapes[0]
-    out = row.output
-    if len(x) < 3 or out is None or len(out) != len(x):
+    if len(x) < 3 or row.output is None or len(row.output) != len(x):
         return
     for filters, has_bias in product(_filters(row), _biases(row, bias)):
         for groups in _groups(row, x[1], filters):
-            for kernel in _kernels(row, len(x) - 2, x[1] // max(groups, 1) * filters):
-                stride = row.stride or tuple(
-                    max(1, round(b / a)) if a else 1 for a, b in zip(x[2:], out[2:], strict=True)
-                )
-                if len(stride) != len(kernel):
-                    return
-                dilation = row.dilation or (1,) * len(kernel)
-                if len(dilation) != len(kernel) or min(dilation) < 1:
-                    return
-                sizes = zip(x[2:], stride, kernel, dilation, out[2:], strict=True)
-                rest = [(n - 1) * step + (k - 1) * d + 1 - to for n, step, k, d, to in sizes]
-                extra = tuple(max(-r, 0) for r in rest)
-                pads = row.pads or tuple((max(r, 0) // 2, -(-max(r, 0) // 2)) for r in rest)
-                if min((*kernel, *stride)) < 1 or min(map(min, pads)) < 0:
+            each = x[1] // max(groups, 1) * filters
+            for kernel in _kernels(row, len(x) - 2, each):
+                if row.kernel is None and not _has_weights(
+                    row, prod(kernel) * each, filters * has_bias
+                ):
                     continue
-                window = at.Window(kernel, stride, pads, dilation)
-                yield "conv_transpose", at.TransposedConv(window, filters, groups, has_bias, extra)
+                for window, extra in transposed(row, kernel, x[2:]):
+                    yield (
+                        "conv_transpose",
+                        at.TransposedConv(window, filters, groups, has_bias, extra),
+                    )
 
 
 def _linear(row: LayerRow, shapes: tuple[Shape, ...], bias: bool) -> Candidates:

@@ -59,6 +59,62 @@ def _windows(row: LayerRow, kernel: Sequence[int], sizes: Shape, *, pool: bool) 
                 yield Window(tuple(kernel), strides, paddings, tuple(dilation), rounding)
 
 
+def transposed(
+    row: LayerRow, kernel: Sequence[int], sizes: Shape
+) -> Iterator[tuple[Window, tuple[int, ...]]]:
+    """Windows of a transposed convolution that give the printed output, and its output padding."""
+    rank = len(sizes)
+    out = (row.output or ())[2:]
+    fixed = (row.stride, row.pads, row.dilation, kernel)
+    if len(out) != rank or any(part is not None and len(part) != rank for part in fixed):
+        return
+    for dilation in [row.dilation] if row.dilation else [(step,) * rank for step in DILATIONS]:
+        if min((*kernel, *dilation, *(row.stride or (1,)))) < 1:
+            return
+        axes = []
+        for n in range(rank):
+            axis = _TransposedAxis(sizes[n], kernel[n], dilation[n], out[n])
+            found = axis.first(
+                None if row.stride is None else row.stride[n],
+                None if row.pads is None else row.pads[n],
+            )
+            if found is None:
+                break
+            axes.append(found)
+        else:
+            strides, pads, extra = zip(*axes, strict=True)
+            if row.same and any(o != n * s for o, n, s in zip(out, sizes, strides, strict=True)):
+                continue
+            yield Window(tuple(kernel), strides, row.same or pads, tuple(dilation)), extra
+
+
+class _TransposedAxis(Struct, frozen=True):
+    """One axis of a transposed convolution, and its printed output."""
+
+    size: int
+    kernel: int
+    dilation: int
+    out: int
+
+    def first(
+        self, stride: int | None, pads: tuple[int, int] | None
+    ) -> tuple[int, tuple[int, int], int] | None:
+        """The first stride, padding and output padding that give the output."""
+        near = max(1, round(self.out / max(self.size, 1)))
+        steps = dict.fromkeys((near, *range(1, STRIDES + 1))) if stride is None else (stride,)
+        for step in steps:
+            rest = (self.size - 1) * step + (self.kernel - 1) * self.dilation + 1 - self.out
+            most = max(step, self.dilation)  # the output padding is below it
+            if pads is not None:
+                extra = sum(pads) - rest
+                if min(pads) >= 0 and 0 <= extra < most:
+                    return step, pads, extra
+            elif 0 <= rest or -rest < most:
+                begin = max(rest, 0) // 2
+                return step, (begin, max(rest, 0) - begin), max(-rest, 0)
+        return None
+
+
 class _Axis(Struct, frozen=True):
     """One axis of a window: the input, the extent of the kernel, and the printed output."""
 
