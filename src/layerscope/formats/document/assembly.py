@@ -210,7 +210,7 @@ class _Assembly:
         """The rows that a row takes, and its op; None if nothing explains it."""
         if row.takes is not None:
             reads = [self.by_key[key] for key in row.takes if key in self.by_key]
-            return reads, self._op(row, reads, bias) if len(reads) == len(row.takes) else None
+            return reads, self._fixed(row, reads, bias) if len(reads) == len(row.takes) else None
         if _op(row) in JOINED:
             return self._joined(row, bias)
         first: tuple[list[RowOutput], Choice] | None = None  # that explains all but the stage
@@ -235,6 +235,16 @@ class _Assembly:
             return best
         return self.outputs[-1:], None
 
+    def _fixed(self, row: LayerRow, reads: Sequence[RowOutput], bias: bool) -> Choice | None:
+        """The op of a row whose inputs are printed; a size that they contradict is a wrong cell."""
+        choice = self._op(row, reads, bias)
+        if choice is None or choice.is_full:
+            return choice
+        if choice.explained or _keeps_shape(choice, reads):
+            self.opened.contradicted.append(row)
+            return choice
+        return None
+
     def _is_near(self, choice: Choice) -> bool:
         """Whether the rows are a chain so far, and all figures of this one but one explained."""
         near = choice.explained > 1 and choice.explained + 1 >= choice.of
@@ -243,6 +253,9 @@ class _Assembly:
     def _earlier(self, row: LayerRow) -> Iterator[RowOutput]:
         """The row above, then the last earlier outputs; only those of the printed input."""
         above = self.outputs[-1]
+        if row.may_take:
+            yield from (self.by_key[key] for key in row.may_take if key in self.by_key)
+            return
         candidates = [above]
         looks = row.given is not None or self.found.branched
         met = {above.shape}
@@ -348,6 +361,12 @@ def _has_stage(row: LayerRow, choice: Choice, given: RowOutput) -> bool:
     stage = _stage([given], choice.output, choice.op)
     pool = SPECS[choice.op].family == "pooling"
     return row.stage in (None, pool_stage(stage, given.shape) if pool else stage.number)
+
+
+def _keeps_shape(choice: Choice, reads: Sequence[RowOutput]) -> bool:
+    """Whether an op gives a shape that its attributes do not change."""
+    has = SPECS[choice.op].attributes is not None
+    return not has or any(each.shape == choice.output for each in reads)
 
 
 def _fits(shape: Shape | None, printed: Shape) -> bool:

@@ -209,7 +209,8 @@ def _groups(row: LayerRow, channels: int, filters: int) -> Iterator[int]:
     if row.group_channels is not None:
         if row.group_channels and channels % row.group_channels == 0:
             yield channels // row.group_channels
-        return
+        if row.op != "conv_transpose":
+            return  # of a transposed convolution some print the outputs of a group
     if row.kind == "depthwise":
         yield channels
     for groups in dict.fromkeys((1, channels, *GROUPS)):
@@ -367,6 +368,12 @@ def _resize(row: LayerRow, shapes: tuple[Shape, ...], bias: bool) -> Candidates:
         yield "resize", at.Resize("nearest", scale=((factors.pop(), 1),))
 
 
+def _concat(row: LayerRow, shapes: tuple[Shape, ...], bias: bool) -> Candidates:
+    yield "concat", at.Concat(1)
+    for axis in range(2, min(map(len, shapes), default=0)):
+        yield "concat", at.Concat(axis)
+
+
 JOINED = ("add", "sub", "mul", "div", "max", "min", "concat")  # ops of several inputs
 ACTIVATIONS = tuple(op for op, spec in SPECS.items() if spec.attributes is at.Activation)
 MAKERS: Mapping[str, Callable[[LayerRow, tuple[Shape, ...], bool], Candidates]] = {
@@ -388,7 +395,7 @@ MAKERS: Mapping[str, Callable[[LayerRow, tuple[Shape, ...], bool], Candidates]] 
     "log_softmax": _plain("log_softmax", at.Softmax()),
     "softmax_loss": _plain("softmax_loss", at.Softmax()),
     "flatten": _plain("flatten", at.Flatten()),
-    "concat": _plain("concat", at.Concat(1)),
+    "concat": _concat,
     **{op: _plain(op, None) for op in JOINED if op != "concat"},
     "resize": _resize,
 }

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from math import ceil
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,7 +22,7 @@ from layerscope.documents.headings import Meaning
 from layerscope.documents.pipes import split
 from layerscope.documents.types import Cell
 from layerscope.formats.document.names import from_latex
-from layerscope.formats.document.rows import Amount, LayerRow, PrintedNetwork
+from layerscope.formats.document.rows import Amount, LayerRow, PrintedNetwork, amount
 from layerscope.graph import attributes as at
 from layerscope.graph.attributes.window import Pads
 from layerscope.graph.types import Shape, elements
@@ -37,6 +38,7 @@ TOTALS = ("parameter memory", "data memory")
 LINE = re.compile(rf'\s*"?\s*(?P<title>{"|".join((*TITLES, *TOTALS))})\s*"?\s*[|,&]')
 NONE = "n/a"
 FRACTIONS = re.compile(r"\d{1,9}(?:\.\d{1,9})?(?:x\d{1,9}(?:\.\d{1,9})?)?")
+UPSAMPLED = re.compile(r"0?\.0*[1-9]\d*|1")
 EXACT = 10_000  # printed with all its digits
 FAR = 200  # rows that a branch may be long
 SIZE = re.compile(r"\d{1,19}(?:x\d{1,19}){0,5}")
@@ -183,12 +185,27 @@ class _PrintedField(Struct, frozen=True):
     stride: tuple[Fraction, ...]
     support: tuple[Fraction, ...]
     step: tuple[Fraction, ...]
+    transposed: bool = False  # whose support is on the output
 
     def follows(self, before: _PrintedField) -> bool:
         """Whether the field is that of this window on the output of a column before."""
-        axes = zip(before.size, before.stride, self.support, self.step, strict=True)
-        expected = [(size + (k - 1) * jump, jump * step) for size, jump, k, step in axes]
-        return [*zip(self.size, self.stride, strict=True)] == expected
+        for n, (size, jump) in enumerate(zip(before.size, before.stride, strict=True)):
+            if not _is_near(self.stride[n], jump * self.step[n]):
+                return False
+            more = (self.support[n] - 1) * (self.step[n] if self.transposed else 1)
+            if self.transposed:  # holes of a dilation may make it less
+                if not size <= self.size[n] <= size + ceil(more) * jump:
+                    return False
+            elif not _is_near(self.size[n], size + more * jump):
+                return False
+        return True
+
+
+def _is_near(printed: Fraction, expected: Fraction) -> bool:
+    """Whether a number is printed like this: a fraction with four digits."""
+    if expected.denominator == 1 or not printed:
+        return printed == expected
+    return abs(printed / expected - 1) < Fraction(1, 1000)
 
 
 def _field(column: Mapping[str, Cell]) -> _PrintedField | None:
@@ -202,7 +219,9 @@ def _field(column: Mapping[str, Cell]) -> _PrintedField | None:
             return None
         numbers = tuple(Fraction(part) for part in text.split("x"))
         found.append(numbers * 2 if len(numbers) == 1 else numbers)
-    return _PrintedField(*found) if all(len(each) == 2 for each in found) else None
+    if not all(len(each) == 2 for each in found):
+        return None
+    return _PrintedField(*found, transposed=column["type"].text == "convt")
 
 
 def _attached(
@@ -224,7 +243,19 @@ def _attached(
             for m in range(n - 2, max(n - FAR, -1), -1)
             if (before := fields[m]) is not None and field.follows(before) and _reads(row, rows[m])
         ]
-        yield replace(row, takes=(fits[0],)) if fits else row
+        if row.op == "lrn" and not fits:
+            row = _within_channel(row, field, above)
+        yield replace(row, may_take=tuple(fits)) if fits else row
+
+
+def _within_channel(row: LayerRow, field: _PrintedField, above: _PrintedField) -> LayerRow:
+    """The row of a normalization over the positions that its field has more than the row above."""
+    axes = zip(field.size, above.size, above.stride, strict=True)
+    spans = {(size - before) / jump + 1 if jump else Fraction(0) for size, before, jump in axes}
+    span = spans.pop()
+    if spans or span.denominator != 1 or span < 2 or field.stride != above.stride:
+        return replace(row, op="")
+    return replace(row, attributes=at.LocalResponseNorm(int(span), within_channel=True))
 
 
 def _one(row: LayerRow) -> bool:
@@ -237,7 +268,9 @@ def _reads(row: LayerRow, before: LayerRow) -> bool:
     if before.output is None or row.output is None:
         return False
     depth = before.output[1]
-    return depth == row.output[1] if row.group_channels is None else depth == row.group_channels
+    if not row.group_channels:
+        return depth == row.output[1]
+    return depth % row.group_channels == 0
 
 
 def _dtype(shape: Shape | None, counted: Amount | None) -> str:
@@ -249,20 +282,29 @@ def _dtype(shape: Shape | None, counted: Amount | None) -> str:
 
 def _completed(row: LayerRow, column: Mapping[str, Cell], params: Amount | None) -> LayerRow:
     """The row with what the display prints in its own way."""
-    if row.op == "conv" and row.kernel is not None:
-        return replace(row, **_kernel(row, params))
+    if row.op in ("conv", "conv_transpose") and row.kernel is not None:
+        row = replace(row, **_kernel(row, params))
     if row.op == "conv_transpose":
-        up = re.fullmatch(r"0?\.\d+|1", column["stride"].text)
-        stride = None if up is None else (max(1, round(1 / float(up[0]))),) * len(row.kernel or ())
-        return replace(row, stride=stride, group_channels=None)
+        return replace(row, stride=_upsampled(column, len(row.kernel or ())))
     if row.op in ("max_pool", "avg_pool") and row.output is not None:
         if row.stride is None:  # bins of an adaptive pool
             kind = row.op.replace("_pool", "")
-            bins = at.AdaptivePool(row.output[2:])
-            return replace(row, op=f"adaptive_{kind}_pool", attributes=bins)
+            pool = at.AdaptivePool(row.output[2:])
+            bins = tuple(each for text in column["stride"].text.split("x") if (each := amount(text)))
+            bins = bins * len(pool.output) if len(bins) == 1 else bins
+            return replace(row, op=f"adaptive_{kind}_pool", attributes=pool, bins=bins)
         if row.stride == row.kernel and elements(row.output[2:]) == 1:
             return replace(row, op=f"global_{row.op}", attributes=at.GlobalPool())
     return row
+
+
+def _upsampled(column: Mapping[str, Cell], rank: int) -> tuple[int, ...] | None:
+    """The strides of a transposed convolution, of which the inverse is printed."""
+    texts = column["stride"].text.split("x")
+    texts = texts * rank if len(texts) == 1 else texts
+    if len(texts) != rank or not all(UPSAMPLED.fullmatch(text) for text in texts):
+        return None
+    return tuple(max(1, round(1 / float(text))) for text in texts)
 
 
 NORMS = {4: at.BatchNorm(), 3: at.BatchNorm(scale=False), 2: at.BatchNorm(affine=False)}
@@ -300,8 +342,8 @@ def _kernel(row: LayerRow, params: Amount | None) -> dict[str, tuple[int, ...]]:
                 continue
             kernel = tuple((size - 1) // step + 1 for size in support)
             if any(params.stands_for(elements(kernel) * each + b) for b in (0, row.filters)):
-                return {"kernel": kernel, "dilation": (step,) * len(kernel)} if step > 1 else {}
-    return {}
+                return {"kernel": kernel, "dilation": (step,) * len(kernel)}
+    return {"dilation": (1,) * len(support)}
 
 
 def _number(column: Mapping[str, Cell], title: str) -> int | None:

@@ -48,6 +48,7 @@ class LayerRow(Struct, frozen=True):
     op: str = ""  # name in SPECS, where the text says more than the kind
     type: str = ""  # as it is printed
     takes: tuple[str, ...] | None = None  # keys of the rows that it reads; None: left open
+    may_take: tuple[str, ...] = ()  # keys of rows of which it reads one, the likeliest first
     key: str = ""  # by which other rows refer to it; default: its name
     given: Shape | None = None  # shape of its input
     output: Shape | None = None
