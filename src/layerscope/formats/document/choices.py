@@ -363,9 +363,11 @@ def _resize(row: LayerRow, shapes: tuple[Shape, ...], bias: bool) -> Candidates:
     out, x = row.output, shapes[0]
     if out is None or len(out) != len(x):
         return
-    factors = {b // a for a, b in zip(x[2:], out[2:], strict=True) if a and b % a == 0}
-    if len(factors) == 1:
-        yield "resize", at.Resize("nearest", scale=((factors.pop(), 1),))
+    factors = {Fraction(b, a) for a, b in zip(x[2:], out[2:], strict=True) if a}
+    if len(factors) == 1 and (factor := factors.pop()).denominator == 1:
+        yield "resize", at.Resize("nearest", scale=((factor.numerator, 1),))
+    elif out[2:]:
+        yield "resize", at.Resize("nearest", size=out[2:])
 
 
 def _concat(row: LayerRow, shapes: tuple[Shape, ...], bias: bool) -> Candidates:
