@@ -276,7 +276,8 @@ class _Assembly:
         """Rows that a sum or a concatenation takes: those that nothing reads yet come first."""
         is_concat = _op(row) == "concat"
         above = self.outputs[-1]
-        if is_concat and row.output is not None and _fits(above.shape, row.output):
+        whole = row.given is None and row.output is not None
+        if is_concat and whole and _fits(above.shape, row.output or ()):
             return [above], self._op(row, [above], bias)
         near = self.outputs[: -JOINABLE - 1 : -1]
         unread = [result for result in near if result.tensor not in self.read]

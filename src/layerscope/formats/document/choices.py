@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from layerscope.documents.headings import Meaning
 from layerscope.errors import LayerscopeError
 from layerscope.formats.document.rows import LayerRow
-from layerscope.formats.document.windows import transposed, windows
+from layerscope.formats.document.windows import DILATIONS, transposed, windows
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape, elements
 from layerscope.ops import SPECS, Call, Ops
@@ -62,7 +62,7 @@ class Chooser:
         key = (
             row.kind, row.op, row.given, row.output, row.filters, row.kernel, row.stride, row.pads,
             row.dilation, row.rounding, row.groups, row.group_channels, row.bias, row.attributes,
-            row.rounded, row.bins, row.uneven_bins, row.same, row.changes,
+            row.rounded, row.bins, row.uneven_bins, row.same, row.changes, row.upsampled,
             counted, shapes, bias,
         )  # fmt: skip
         if key not in self._found:
@@ -140,6 +140,8 @@ def _facts(row: LayerRow, op: str, call: Call) -> Iterator[bool]:
         yield len(row.rounded) == len(call.y) and all(
             size.stands_for(count) for size, count in zip(row.rounded, call.y, strict=True)
         )
+    if row.upsampled is not None and op == "conv_transpose":
+        yield row.upsampled.stands_for(_upsampled(call))
     if row.changes and SPECS[op].family == "pooling":
         window = getattr(call.attributes, "window", None)
         yield call.y != call.x or (window is not None and window.positions > 1)
@@ -149,6 +151,15 @@ def _facts(row: LayerRow, op: str, call: Call) -> Iterator[bool]:
         yield row.amounts["activations"].stands_for(elements(call.y))
     if row.filters is not None and op in COUNTED:
         yield row.filters == call.y[1]
+
+
+def _upsampled(call: Call) -> int:
+    """Products of a transposed convolution, of which each stride leaves out a part."""
+    window = call.attributes.window
+    products = call.x[1] * elements(call.y) * window.positions
+    for stride in window.stride:
+        products //= stride
+    return int(products)
 
 
 def _bin_facts(row: LayerRow, call: Call) -> Iterator[bool]:
@@ -310,9 +321,13 @@ def _pool(op: str) -> Callable[[LayerRow, tuple[Shape, ...], bool], Candidates]:
         x = shapes[0]
         if len(x) < 3:
             return
-        for kernel in _pool_kernels(row, x):
-            for window in windows(row, kernel, x[2:], pool=True):
-                yield op, at.Pool(window)
+        told = row.kernel or any(meaning in row.amounts for meaning in POOLED)
+        steps = DILATIONS if told else DILATIONS[:1]
+        for dilation in [row.dilation] if row.dilation else [(n,) * (len(x) - 2) for n in steps]:
+            dilated = replace(row, dilation=dilation)
+            for kernel in _pool_kernels(row, x):
+                for window in windows(dilated, kernel, x[2:], pool=True):
+                    yield op, at.Pool(window)
 
     return candidates
 

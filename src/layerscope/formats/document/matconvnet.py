@@ -286,6 +286,8 @@ def _completed(row: LayerRow, column: Mapping[str, Cell], params: Amount | None)
         row = replace(row, **_kernel(row, params))
     if row.op == "conv_transpose":
         return replace(row, stride=_upsampled(column, len(row.kernel or ())))
+    if row.op.endswith("_pool"):
+        row = replace(row, dilation=(1,) * len(row.kernel or ()) or None)  # a support has it
     if row.op in ("max_pool", "avg_pool") and row.output is not None:
         if row.stride is None:  # bins of an adaptive pool
             kind = row.op.replace("_pool", "")

@@ -233,7 +233,7 @@ class _Rows:
     def _pool(self, row: LayerRow, cells: Mapping[str, str]) -> LayerRow:
         stride = _sizes(cells.get("stride", ""))
         return replace(
-            row, kernel=self._spans(row), pads=_pads(cells.get("pad", "")),
+            row, kernel=self._spans(row), dilation=(1, 1), pads=_pads(cells.get("pad", "")),
             stride=stride * 2 if len(stride) == 1 else stride or None,
         )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice, product
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,6 +14,7 @@ from layerscope.graph.types import Shape
 
 DILATIONS = (1, 2, 3, 4)  # that a row may leave out
 STRIDES = 32  # the largest stride that a row may leave out
+OPTIONS = 6  # strides of an axis that are tried
 ROUNDINGS: tuple[Rounding, ...] = ("floor", "ceil", "torch")
 KERNEL = 64  # the largest kernel whose paddings are tried one by one
 
@@ -74,18 +76,13 @@ def transposed(
         axes = []
         for n in range(rank):
             axis = _TransposedAxis(sizes[n], kernel[n], dilation[n], out[n])
-            found = axis.first(
-                None if row.stride is None else row.stride[n],
-                None if row.pads is None else row.pads[n],
-            )
-            if found is None:
-                break
-            axes.append(found)
-        else:
-            strides, pads, extra = zip(*axes, strict=True)
+            stride, pads = (None if part is None else part[n] for part in (row.stride, row.pads))
+            axes.append(tuple(islice(axis.options(stride, pads), OPTIONS)))
+        for found in product(*axes):
+            strides, paddings, extra = zip(*found, strict=True)
             if row.same and any(o != n * s for o, n, s in zip(out, sizes, strides, strict=True)):
                 continue
-            yield Window(tuple(kernel), strides, row.same or pads, tuple(dilation)), extra
+            yield Window(tuple(kernel), strides, row.same or paddings, tuple(dilation)), extra
 
 
 class _TransposedAxis(Struct, frozen=True):
@@ -96,23 +93,29 @@ class _TransposedAxis(Struct, frozen=True):
     dilation: int
     out: int
 
-    def first(
+    def options(
         self, stride: int | None, pads: tuple[int, int] | None
-    ) -> tuple[int, tuple[int, int], int] | None:
-        """The first stride, padding and output padding that give the output."""
+    ) -> Iterator[tuple[int, tuple[int, int], int]]:
+        """Strides with a padding and an output padding that give the output, the usual first."""
         near = max(1, round(self.out / max(self.size, 1)))
+        extent = (self.kernel - 1) * self.dilation + 1
         steps = dict.fromkeys((near, *range(1, STRIDES + 1))) if stride is None else (stride,)
+        unusual = []
         for step in steps:
-            rest = (self.size - 1) * step + (self.kernel - 1) * self.dilation + 1 - self.out
+            rest = (self.size - 1) * step + extent - self.out
             most = max(step, self.dilation)  # the output padding is below it
             if pads is not None:
                 extra = sum(pads) - rest
                 if min(pads) >= 0 and 0 <= extra < most:
-                    return step, pads, extra
+                    yield step, pads, extra
             elif 0 <= rest or -rest < most:
                 begin = max(rest, 0) // 2
-                return step, (begin, max(rest, 0) - begin), max(-rest, 0)
-        return None
+                found = step, (begin, max(rest, 0) - begin), max(-rest, 0)
+                if found[1][1] < extent:
+                    yield found
+                else:
+                    unusual.append(found)
+        yield from unusual
 
 
 class _Axis(Struct, frozen=True):
