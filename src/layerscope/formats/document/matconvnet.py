@@ -292,7 +292,9 @@ def _completed(row: LayerRow, column: Mapping[str, Cell], params: Amount | None)
         if row.stride is None:  # bins of an adaptive pool
             kind = row.op.replace("_pool", "")
             pool = at.AdaptivePool(row.output[2:])
-            bins = tuple(each for text in column["stride"].text.split("x") if (each := amount(text)))
+            bins = tuple(
+                each for text in column["stride"].text.split("x") if (each := amount(text))
+            )
             bins = bins * len(pool.output) if len(bins) == 1 else bins
             return replace(row, op=f"adaptive_{kind}_pool", attributes=pool, bins=bins)
         if row.stride == row.kernel and elements(row.output[2:]) == 1:

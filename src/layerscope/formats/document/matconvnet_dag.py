@@ -214,9 +214,7 @@ class _Rows:
         if not all((*sizes, *jumps, *offsets)) or not all(jumps[1]) or given is None:
             return row
         window = [
-            _upsampling(
-                filters[n], *((each[0][n], each[1][n]) for each in (sizes, jumps, offsets))
-            )
+            _upsampling(filters[n], *((each[0][n], each[1][n]) for each in (sizes, jumps, offsets)))
             for n in range(2)
         ]
         if any(each is None for each in window):

@@ -110,9 +110,7 @@ def _row(row: SheetRow, batch: int) -> LayerRow:
         return replace(found, op="lrn", attributes=LocalResponseNorm(max(size, 1)))
     if op == "conv_transpose":  # Netscope approximates its operations, without bias and groups
         params = {m: a for m, a in amounts.items() if m == "params"}
-        return replace(
-            found, amounts=params, groups=1, bias=False, upsampled=amounts.get("macs")
-        )
+        return replace(found, amounts=params, groups=1, bias=False, upsampled=amounts.get("macs"))
     return _pooled(found) if op in ("max_pool", "avg_pool") else found
 
 
