@@ -7,8 +7,8 @@ from fractions import Fraction
 from layerscope.analysis.fields import Number
 from layerscope.graph.attributes import Window
 from layerscope.ops import SPECS
-from layerscope.ops.convolution import transposed_pads
 from layerscope.ops.access_map import SAME
+from layerscope.ops.convolution import transposed_pads
 from layerscope.report import Report
 from layerscope.report.types import Layer
 

@@ -137,8 +137,9 @@ def _facts(row: LayerRow, op: str, call: Call) -> Iterator[bool]:
     if row.kernel is not None and op.startswith("global_"):
         yield row.kernel == call.x[2:]
     if row.rounded:
-        yield len(row.rounded) == len(call.y) and all(
-            size.stands_for(count) for size, count in zip(row.rounded, call.y, strict=True)
+        sizes = (*call.y, *(1,) * (len(row.rounded) - len(call.y)))  # a vector is a map of one
+        yield len(row.rounded) == len(sizes) and all(
+            size.stands_for(count) for size, count in zip(row.rounded, sizes, strict=True)
         )
     if row.upsampled is not None and op == "conv_transpose":
         yield row.upsampled.stands_for(_upsampled(call))

@@ -163,6 +163,7 @@ def _row(column: Mapping[str, Cell], rank: int) -> LayerRow:
         op=OPS.get(kind, ""),
         type=kind,
         output=None if loss else output,
+        rounded=() if loss or output is not None else _rounded(column, rank),
         filters=filters,
         kernel=support,
         stride=_sizes(column, "stride", rank),
@@ -378,6 +379,17 @@ def _shape(column: Mapping[str, Cell], rank: int) -> Shape | None:
     sizes = _sizes(column, "data size", rank)
     depth, num = _number(column, "data depth"), _number(column, "data num")
     return None if sizes is None or depth is None or num is None else (num, depth, *sizes)
+
+
+def _rounded(column: Mapping[str, Cell], rank: int) -> tuple[Amount, ...]:
+    """Num, depth and sizes where a size is printed with four digits; () if one is no number."""
+    if not {"data num", "data depth"} <= column.keys():
+        return ()
+    sizes = column["data size"].text.split("x")
+    sizes = sizes * rank if len(sizes) == 1 else sizes
+    texts = (column["data num"].text, column["data depth"].text, *sizes)
+    found = tuple(each for text in texts if (each := amount(text)))
+    return found if len(found) == len(texts) else ()
 
 
 def _amount(column: Mapping[str, Cell], title: str) -> Amount | None:

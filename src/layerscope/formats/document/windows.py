@@ -108,7 +108,7 @@ class _TransposedAxis(Struct, frozen=True):
                 extra = sum(pads) - rest
                 if min(pads) >= 0 and 0 <= extra < most:
                     yield step, pads, extra
-            elif 0 <= rest or -rest < most:
+            elif rest >= 0 or -rest < most:
                 begin = max(rest, 0) // 2
                 found = step, (begin, max(rest, 0) - begin), max(-rest, 0)
                 if found[1][1] < extent:
