@@ -55,6 +55,19 @@ def network_of(found: PrintedNetwork, file: str, name: str = "") -> Graph:
 
 
 def _assembled(found: PrintedNetwork, file: str) -> _Assembly:
+    """The rows as nodes, without biases where a notation counts none and its figures agree."""
+    if found.biased:
+        return _voted(found, file)
+    rows = tuple(row if row.bias is not None else replace(row, bias=False) for row in found.rows)
+    plain = _Assembly(replace(found, rows=rows), file, {False: False, True: False})
+    plain.add_all()
+    if not plain.unexplained:
+        return plain
+    voted = _voted(found, file)
+    return voted if voted.unexplained < plain.unexplained else plain
+
+
+def _voted(found: PrintedNetwork, file: str) -> _Assembly:
     """The rows as nodes: once to see whether layers have biases, and again if they have not."""
     wanted = {False: found.biased, True: False}  # bias, by whether a norm follows
     first = _Assembly(found, file, wanted)
@@ -102,6 +115,7 @@ class _Assembly:
         self.summed: dict[str, tuple[str, ...]] = {}  # cells that depend on all rows
         self.numbered: dict[str, tuple[str, ...]] = {}  # cells that depend on all inputs
         self.misplaced: list[str] = []  # rows whose name says another stage
+        self.unexplained = 0  # rows with figures
         self.opened = Opened()
         self.chooser = Chooser()
 
@@ -159,6 +173,7 @@ class _Assembly:
             self.normalized.update(each.tensor for each in reads)
         if choice is None:
             self.opened.unknown.append(name)
+            self.unexplained += bool(row.amounts)
             if row.cells:
                 self.claimed[name] = row.cells
             opaque = Opaque((row.output,), ("fp32",), (row.output is not None,), WHY)
@@ -167,6 +182,7 @@ class _Assembly:
             node = self._node(row, (name, op), reads, source)
             self.nodes.append(replace(node, attributes=opaque))
         else:
+            self.unexplained += not choice.is_full
             self.opened.add(row, choice)
             self._vote(row, choice, reads, normed)
             result = RowOutput(name, choice.output, _stage(reads, choice.output, choice.op))

@@ -124,7 +124,7 @@ def _facts(row: LayerRow, op: str, call: Call) -> Iterator[bool]:
     if row.output is not None:
         yield same_shape(call.y, row.output)
     for meaning in PARAMS:
-        if meaning in row.amounts and op in (*COUNTED, "scale", "prelu"):
+        if meaning in row.amounts and op in (*COUNTED, "scale", "prelu", "layer_norm"):
             params = sum(p.elements for p in params_of(op, call) if p.learnable)
             yield row.amounts[meaning].stands_for(params)
     for meaning, count in COUNTS.items():

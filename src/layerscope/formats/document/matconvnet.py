@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from math import ceil
+from math import gcd
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -79,7 +79,8 @@ def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
         rows = [_row(column, rank) for column in columns]
         rows = [replace(row, key=str(n)) for n, row in enumerate(rows)]
         rows = list(_with_norms(rows))
-        rows = list(_attached(rows, [_field(column) for column in columns]))
+        fields = [_field(column, row) for column, row in zip(columns, rows, strict=True)]
+        rows = list(_attached(rows, fields))
         totals = tuple(display.totals.get(title, "") for title in TOTALS)
         yield PrintedNetwork(
             tuple(rows),
@@ -186,18 +187,13 @@ class _PrintedField(Struct, frozen=True):
     stride: tuple[Fraction, ...]
     support: tuple[Fraction, ...]
     step: tuple[Fraction, ...]
-    transposed: bool = False  # whose support is on the output
 
     def follows(self, before: _PrintedField) -> bool:
         """Whether the field is that of this window on the output of a column before."""
         for n, (size, jump) in enumerate(zip(before.size, before.stride, strict=True)):
             if not _is_near(self.stride[n], jump * self.step[n]):
                 return False
-            more = (self.support[n] - 1) * (self.step[n] if self.transposed else 1)
-            if self.transposed:  # holes of a dilation may make it less
-                if not size <= self.size[n] <= size + ceil(more) * jump:
-                    return False
-            elif not _is_near(self.size[n], size + more * jump):
+            if not _is_near(self.size[n], size + (self.support[n] - 1) * jump):
                 return False
         return True
 
@@ -209,7 +205,7 @@ def _is_near(printed: Fraction, expected: Fraction) -> bool:
     return abs(printed / expected - 1) < Fraction(1, 1000)
 
 
-def _field(column: Mapping[str, Cell]) -> _PrintedField | None:
+def _field(column: Mapping[str, Cell], row: LayerRow) -> _PrintedField | None:
     if column["type"].text == "input":
         one = (Fraction(1), Fraction(1))
         return _PrintedField(one, one, one, one)
@@ -222,7 +218,22 @@ def _field(column: Mapping[str, Cell]) -> _PrintedField | None:
         found.append(numbers * 2 if len(numbers) == 1 else numbers)
     if not all(len(each) == 2 for each in found):
         return None
-    return _PrintedField(*found, transposed=column["type"].text == "convt")
+    if row.op == "conv_transpose":
+        found[2] = _reach(row)
+    return _PrintedField(*found)
+
+
+def _reach(row: LayerRow) -> tuple[Fraction, ...]:
+    """How many inputs lie under the kernel of a transposed convolution at most, holes included."""
+    found = []
+    rank = len(row.kernel or ())
+    for kernel, stride, step in zip(
+        row.kernel or (), row.stride or (1,) * rank, row.dilation or (1,) * rank, strict=True
+    ):
+        common = gcd(stride, step)
+        taps = (kernel - 1) // (stride // common)
+        found.append(Fraction(taps * step // common + 1))
+    return tuple(found) if rank == 2 else (*found, Fraction(1))[:2]
 
 
 def _attached(

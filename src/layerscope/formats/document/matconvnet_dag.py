@@ -37,6 +37,7 @@ NUMBER = re.compile(r"-?\d{1,9}(?:\.\d{1,9})?(?:x-?\d{1,9}(?:\.\d{1,9})?)*")
 # filters of a fully connected layer, whose depth may be printed with four digits
 PRODUCT = re.compile(r"1x1x(?P<depth>\d{1,9}(?:\.\d{1,9})?(?:e\+\d\d)?)x(?P<filters>\d{1,9})")
 EXACT = 10_000  # larger numbers are printed with four digits
+WHOLE = Fraction(1, 50)  # a quotient of printed fields that is so near is whole
 LABEL = "label"
 SUFFIXES = ("f", "b", "m", "x")  # of parameters
 LAYER_NORMS = {  # by the number of their parameters
@@ -248,8 +249,11 @@ class _Rows:
         if not (sizes[0] and sizes[1] and jumps) or not all(jumps):
             return None
         found = [(b - a) / jump + 1 for a, b, jump in zip(*sizes, jumps, strict=True)]
-        is_whole = all(span.denominator == 1 and span > 0 for span in found)
-        return tuple(map(int, found)) if is_whole else None
+        near = [round(span) for span in found]  # fields are printed with four digits
+        is_whole = all(
+            size > 0 and abs(size - span) < WHOLE for size, span in zip(near, found, strict=True)
+        )
+        return tuple(near) if is_whole else None
 
     def _dims(self, name: str) -> str:
         return self.found.of("param").get(name, {}).get("dims", "")

@@ -142,7 +142,7 @@ def _amounts(row: SheetRow) -> dict[Meaning, Amount]:
     found: dict[Meaning, Amount] = {}
     for claim in row.claims:
         if claim.figure is not None and claim.labelled:
-            found.setdefault(claim.meaning, Amount(claim.figure))
+            found.setdefault(claim.meaning, Amount(claim.figure, 1, (1000,), ("round",)))
     return found
 
 
