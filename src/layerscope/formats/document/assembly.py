@@ -195,6 +195,8 @@ class _Assembly:
             self.summed[name] = row.summed
         if row.numbered:
             self.numbered[name] = row.numbered
+        if row.undetermined:
+            self.claimed.setdefault(name, row.undetermined)
         if row.traced and (self.opened.attached or self.opened.unknown):
             self.claimed.setdefault(name, row.traced)
         self._keep(row, result)

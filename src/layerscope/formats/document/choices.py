@@ -141,6 +141,9 @@ def _facts(row: LayerRow, op: str, call: Call) -> Iterator[bool]:
         yield len(row.rounded) == len(sizes) and all(
             size.stands_for(count) for size, count in zip(row.rounded, sizes, strict=True)
         )
+    if row.group_channels is not None and op == "conv_transpose":
+        groups = call.attributes.groups
+        yield row.group_channels in (call.x[1] // groups, call.y[1] // groups)
     if row.upsampled is not None and op == "conv_transpose":
         yield row.upsampled.stands_for(_upsampled(call))
     if row.changes and SPECS[op].family == "pooling":

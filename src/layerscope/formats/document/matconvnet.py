@@ -239,25 +239,51 @@ def _reach(row: LayerRow) -> tuple[Fraction, ...]:
 def _attached(
     rows: Sequence[LayerRow], fields: Sequence[_PrintedField | None]
 ) -> Iterator[LayerRow]:
-    """The rows, with the earlier row that one takes where its field is not that of the row above.
+    """The rows, with the earlier rows that one may take where its field is not of the row above.
 
-    Fields are printed with four digits; larger ones say nothing.
+    Fields are printed with four digits; larger ones say nothing. After a field without an offset,
+    whose positions look at different inputs, and after a pool that may have bins instead of a
+    window, fields depend on what is not printed.
     """
+    irregular = False
     for n, row in enumerate(rows):
-        field = fields[n]
-        above = fields[n - 1] if n else None
-        exact = field is not None and max((*field.size, *field.stride)) < EXACT
-        if field is None or above is None or not exact or field.follows(above) or not _one(row):
-            yield row
-            continue
-        fits = [
-            rows[m].key
-            for m in range(n - 2, max(n - FAR, -1), -1)
-            if (before := fields[m]) is not None and field.follows(before) and _reads(row, rows[m])
-        ]
-        if row.op == "lrn" and not fits:
-            row = _within_channel(row, field, above)
-        yield replace(row, may_take=tuple(fits)) if fits else row
+        found = _with_sources(n, rows, fields)
+        irregular = irregular or f"rf offset\t{NONE}" in row.traced or _is_clipped(n, rows, fields)
+        yield replace(found, undetermined=row.traced) if irregular else found
+
+
+def _with_sources(
+    n: int, rows: Sequence[LayerRow], fields: Sequence[_PrintedField | None]
+) -> LayerRow:
+    """A row with the rows that it may take, if the row above is not the one."""
+    row, field, above = rows[n], fields[n], fields[n - 1] if n else None
+    if n and row.op == "concat" and row.output == rows[n - 1].output:
+        return row if row.traced == rows[n - 1].traced else replace(row, op="")
+    exact = field is not None and max((*field.size, *field.stride)) < EXACT
+    if field is None or above is None or not exact or field.follows(above) or not _one(row):
+        return row
+    fits = [
+        rows[m].key
+        for m in range(n - 2, max(n - FAR, -1), -1)
+        if (before := fields[m]) is not None and field.follows(before) and _reads(row, rows[m])
+    ]
+    if row.op == "lrn" and not fits:
+        row = _within_channel(row, field, above)
+    return replace(row, may_take=tuple(fits)) if fits else row
+
+
+def _is_clipped(n: int, rows: Sequence[LayerRow], fields: Sequence[_PrintedField | None]) -> bool:
+    """Whether the field of a window is that of the positions which the row above has, after a pool.
+
+    Bins have no positions in their padding; a window does not end at the input.
+    """
+    field, above = fields[n], fields[n - 1] if n else None
+    sizes = rows[n - 1].output[2:] if n and rows[n - 1].output is not None else ()
+    pooled = any(row.op.endswith("_pool") for row in rows[:n])
+    if field is None or above is None or len(sizes) != 2 or not pooled or field.follows(above):
+        return False
+    support = tuple(min(span, size) for span, size in zip(field.support, sizes, strict=True))
+    return replace(field, support=support).follows(above)
 
 
 def _within_channel(row: LayerRow, field: _PrintedField, above: _PrintedField) -> LayerRow:

@@ -79,6 +79,7 @@ class LayerRow(Struct, frozen=True):
     cells: tuple[str, ...] = ()  # as its notation prints them, for an op that it does not tell
     summed: tuple[str, ...] = ()  # of these, those that depend on all rows
     traced: tuple[str, ...] = ()  # of these, those that depend on all rows before it
+    undetermined: tuple[str, ...] = ()  # of these, those that no text in the notation determines
     numbered: tuple[str, ...] = ()  # of these, those that depend on what all rows take
 
 
