@@ -180,7 +180,7 @@ class _Rows:
             channels = given[1] if given is not None else None
             # deeper than its input: of all positions of a map
             deeper = channels is not None and float(linear["depth"]) > channels
-            if deeper or self.flat.intersection(row.takes or ()):
+            if deeper or self.flat.intersection(row.takes or ()) or self._loses_field(row):
                 self.flat.add(row.key)
                 return replace(row, op="linear", filters=int(linear["filters"]), bias=bias)
         if len(filters) != 4:
