@@ -38,6 +38,7 @@ TOTALS = ("parameter memory", "data memory")
 LINE = re.compile(rf'\s*"?\s*(?P<title>{"|".join((*TITLES, *TOTALS))})\s*"?\s*[|,&]')
 NONE = "n/a"
 FRACTIONS = re.compile(r"\d{1,9}(?:\.\d{1,9})?(?:x\d{1,9}(?:\.\d{1,9})?)?")
+OFFSET = re.compile(r"-?\d{1,9}(?:\.\d{1,9})?(?:x-?\d{1,9}(?:\.\d{1,9})?)?")
 UPSAMPLED = re.compile(r"0?\.0*[1-9]\d*|1")
 EXACT = 10_000  # printed with all its digits
 FAR = 200  # rows that a branch may be long
@@ -187,6 +188,7 @@ class _PrintedField(Struct, frozen=True):
     stride: tuple[Fraction, ...]
     support: tuple[Fraction, ...]
     step: tuple[Fraction, ...]
+    offset: tuple[Fraction, ...] = ()  # () if it is not printed
 
     def follows(self, before: _PrintedField) -> bool:
         """Whether the field is that of this window on the output of a column before."""
@@ -208,7 +210,7 @@ def _is_near(printed: Fraction, expected: Fraction) -> bool:
 def _field(column: Mapping[str, Cell], row: LayerRow) -> _PrintedField | None:
     if column["type"].text == "input":
         one = (Fraction(1), Fraction(1))
-        return _PrintedField(one, one, one, one)
+        return _PrintedField(one, one, one, one, one)
     found = []
     for title in ("rf size", "rf stride", "support", "stride"):
         text = column[title].text if title in column else ""
@@ -220,7 +222,9 @@ def _field(column: Mapping[str, Cell], row: LayerRow) -> _PrintedField | None:
         return None
     if row.op == "conv_transpose":
         found[2] = _reach(row)
-    return _PrintedField(*found)
+    text = column["rf offset"].text if "rf offset" in column else ""
+    offset = tuple(map(Fraction, text.split("x"))) if OFFSET.fullmatch(text) else ()
+    return _PrintedField(*found, offset * 2 if len(offset) == 1 else offset)
 
 
 def _reach(row: LayerRow) -> tuple[Fraction, ...]:
@@ -268,7 +272,7 @@ def _with_sources(
         if (before := fields[m]) is not None and field.follows(before) and _reads(row, rows[m])
     ]
     if row.op == "lrn" and not fits:
-        row = _within_channel(row, field, above)
+        return _within_channel(n, rows, fields)
     return replace(row, may_take=tuple(fits)) if fits else row
 
 
@@ -286,14 +290,31 @@ def _is_clipped(n: int, rows: Sequence[LayerRow], fields: Sequence[_PrintedField
     return replace(field, support=support).follows(above)
 
 
-def _within_channel(row: LayerRow, field: _PrintedField, above: _PrintedField) -> LayerRow:
-    """The row of a normalization over the positions that its field has more than the row above."""
-    axes = zip(field.size, above.size, above.stride, strict=True)
-    spans = {(size - before) / jump + 1 if jump else Fraction(0) for size, before, jump in axes}
-    span = spans.pop()
-    if spans or span.denominator != 1 or span < 2 or field.stride != above.stride:
-        return replace(row, op="")
-    return replace(row, attributes=at.LocalResponseNorm(int(span), within_channel=True))
+def _within_channel(
+    n: int, rows: Sequence[LayerRow], fields: Sequence[_PrintedField | None]
+) -> LayerRow:
+    """A normalization over positions: the earlier row whose field it widens, and by how much.
+
+    The row has no op if its field is none of these.
+    """
+    row, field = rows[n], fields[n]
+    for m in range(n - 1, max(n - FAR, -1), -1):
+        before = fields[m]
+        if before is None or field is None or rows[m].output != row.output:
+            continue
+        spans = {
+            (size - less) / jump + 1 if jump else Fraction(0)
+            for size, less, jump in zip(field.size, before.size, before.stride, strict=True)
+        }
+        span = spans.pop()
+        if spans or span.denominator != 1 or span < 2 or field.stride != before.stride:
+            continue
+        half = Fraction(1 - span % 2, 2)  # an even number has one position more behind
+        moved = [mid + half * jump for mid, jump in zip(before.offset, before.stride, strict=False)]
+        if list(field.offset) == moved:
+            norm = at.LocalResponseNorm(int(span), within_channel=True)
+            return replace(row, attributes=norm, may_take=(rows[m].key,))
+    return replace(row, op="")
 
 
 def _one(row: LayerRow) -> bool:
