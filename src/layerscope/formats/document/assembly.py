@@ -258,7 +258,7 @@ class _Assembly:
         choice = self._op(row, reads, bias)
         if choice is None or choice.is_full:
             return choice
-        if choice.explained or _keeps_shape(choice, reads):
+        if choice.explained or (row.kernel and row.stride) or _keeps_shape(choice, reads):
             self.opened.contradicted.append(row)
             return choice
         return None

@@ -28,13 +28,13 @@ FLIPPED = 1_000  # biases that are looked for one by one
 LONGEST = 600  # characters of a line
 DIMS = r"\d{1,19}(?:\*\d{1,19}){0,7}"
 INFO = re.compile(
-    rf"(?P<name>\S.*?) input (?P<input>{DIMS})=\S+ filts (?P<filts>{DIMS})=\S+ "
-    rf"out (?P<out>{DIMS})=\S+\s*"
+    rf"(?P<name>\S.*?) input (?P<input>{DIMS})=(?P<input_bytes>\S+) "
+    rf"filts (?P<filts>{DIMS})=(?P<filts_bytes>\S+) out (?P<out>{DIMS})=(?P<out_bytes>\S+)\s*"
 )
 UNKNOWN = re.compile(r"(?P<name>\S.*?) input \? filts \? out \?\s*")
 WORK = re.compile(
     r"(?P<work>(?P<name>\S.*?) FWD (?P<flops>\S+) (?P<moved>\S+)\s+FWD_AI (?P<intensity>\S+)\s+"
-    r"MxNxK=(?P<m>\d{1,19})x(?P<n>\d{1,19})x\d{1,19}(?: x(?P<groups>\d{1,19}))?)"
+    r"MxNxK=(?P<m>\d{1,19})x(?P<n>\d{1,19})x(?P<k>\d{1,19})(?: x(?P<groups>\d{1,19}))?)"
     r"(?:\s+---\s+(?P<time>\S+)(?: \S+)?)?\s*"
 )
 INPUT = re.compile(rf'-- "(?P<name>.*)" node dims:\s+(?P<dims>{DIMS})=(?P<bytes>\S+)\s*')
@@ -132,11 +132,37 @@ def _row(match: re.Match[str] | None, number: int) -> LayerRow:
     given, filters, out = (_shape(match[part]) for part in ("input", "filts", "out"))
     row = replace(
         _blank(match, number), kind="conv", given=given, output=out, filters=filters[0],
-        cells=(match[0].rstrip(),),
+        cells=(match[0].rstrip(),) if _agrees(match) else (),
     )  # fmt: skip
     if len(given) == 2:
         return replace(row, kind="fc")
     return replace(row, kernel=filters[2:], group_channels=filters[1] if len(filters) > 1 else None)
+
+
+def _agrees(match: re.Match[str]) -> bool:
+    """Whether all sizes of a line have the bytes that it prints, of one dtype."""
+    parts = [(_shape(match[part]), match[f"{part}_bytes"]) for part in ("input", "filts", "out")]
+    return any(
+        all(
+            (figure := read_figure(text)) is not None
+            and Amount(figure, 1, (1000,), ("round",)).stands_for(elements(shape) * bits // 8)
+            for shape, text in parts
+        )
+        for bits in (32, 16, 64, 8)
+    )
+
+
+def _has_product(row: LayerRow, match: re.Match[str]) -> bool:
+    """Whether a line's FLOPs are those of its product, and the product has the row's output."""
+    m, n, k = (int(match[size]) for size in "mnk")
+    groups = int(match["groups"] or 1)
+    figure = read_figure(match["flops"].lstrip("~").removesuffix("F"))
+    if figure is None or row.output is None or row.given is None or not row.filters:
+        return False
+    written = elements(row.output) == m * n * groups
+    read = elements(row.given) == m * k * groups and n == row.filters * prod(row.kernel or ())
+    counted = Amount(figure, 1, (1000,), ("round",))
+    return (written or read) and counted.stands_for(2 * m * n * k * groups)
 
 
 def _blank(match: re.Match[str] | None, number: int) -> LayerRow:
@@ -164,7 +190,9 @@ def _add_work(rows: list[LayerRow], match: re.Match[str]) -> None:
     if not rows or rows[-1].name != match["name"]:
         return
     groups = int(match["groups"] or 1)
-    row = replace(rows[-1], cells=(*rows[-1].cells, match["work"]))
+    row = rows[-1]
+    fits = row.cells and _has_product(row, match)
+    row = replace(row, cells=(*row.cells, match["work"]) if fits else ())
     rows[-1] = row = _transposed(row, (int(match["m"]), int(match["n"])), groups)
     given, output, filters = row.given, row.output, row.filters
     figure = read_figure(match["moved"].lstrip("~"))
