@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layerscope import Graph, analyze, load
+from layerscope import Builder, Graph, analyze, load
 from layerscope.errors import FormatError, NoTable
-from layerscope.graph.types import Tensor
+from layerscope.graph.attributes import TransposedConv, Window
+from layerscope.graph.types import Node, Tensor
 from layerscope.notations import NOTATIONS, write
 from layerscope.report import Report
 from layerscope.zoo import NAMES
@@ -132,6 +133,39 @@ def test_a_display_of_matconvnet_tells_a_chain(network: str, tmp_path: Path) -> 
             )
         elif a.op != "linear" and "pool" not in a.op:
             assert a.op == b.op
+
+
+@pytest.mark.parametrize("notation", ["backbone", "layersheet"])
+def test_the_stage_in_a_name_tells_the_input(notation: str, tmp_path: Path) -> None:
+    """The sizes of the second row follow from the first one too, but not its stage."""
+    builder = Builder("branches")
+    x = builder.input("data", (1, 4, 16, 16))
+    a = builder.conv(x, 4, 3, padding=1, name="a")
+    graph = builder.build(a, builder.conv(x, 4, 3, stride=2, padding=1, name="b"))
+    text, printed = again(graph, notation, tmp_path)
+    assert printed == text
+    first, second = load(str(tmp_path / "document.txt")).nodes
+    assert second.inputs == first.inputs
+
+
+def test_a_line_that_contradicts_itself_is_not_kept(tmp_path: Path) -> None:
+    """A row of Boda's is kept as it is printed only where its dims, bytes and product agree."""
+    lines = write(report_of("alexnet-caffe", "boda"), "boda").split("\n")
+    number = next(n for n, line in enumerate(lines) if line.startswith("conv3 input"))
+    lines[number] = lines[number].replace("filts 384*", "filts 394*")
+    path = tmp_path / "document.txt"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    assert lines[number] not in write(report_of(str(path), "boda"), "boda")
+
+
+def test_cut_pads_of_a_transposed_convolution_have_the_output_padding() -> None:
+    """SAME with output padding cuts more, which the pads and the offset both say."""
+    window = Window((4,), (2,), "same_lower", (1,))
+    node = Node("up", "conv_transpose", ("x",), ("up",), TransposedConv(window, 2, 1, True, (1,)))
+    graph = Graph("up", (Tensor("x", (1, 2, 23)),), (node,), ("up",))
+    text = write(report_of(graph, "matconvnet.csv"), "matconvnet.csv")
+    assert '"pad","n/a","2x1x0x0",' in text
+    assert '"rf offset","n/a","1.5x1",' in text
 
 
 def test_cells_of_a_document_are_marked(tmp_path: Path) -> None:
