@@ -191,8 +191,8 @@ def _add_work(rows: list[LayerRow], match: re.Match[str]) -> None:
         return
     groups = int(match["groups"] or 1)
     row = rows[-1]
-    fits = row.cells and _has_product(row, match)
-    row = replace(row, cells=(*row.cells, match["work"]) if fits else ())
+    whole = bool(row.cells) and _has_product(row, match)
+    row = replace(row, cells=(*row.cells, match["work"]) if whole else ())
     rows[-1] = row = _transposed(row, (int(match["m"]), int(match["n"])), groups)
     given, output, filters = row.given, row.output, row.filters
     figure = read_figure(match["moved"].lstrip("~"))

@@ -220,11 +220,16 @@ def _field(column: Mapping[str, Cell], row: LayerRow) -> _PrintedField | None:
         found.append(numbers * 2 if len(numbers) == 1 else numbers)
     if not all(len(each) == 2 for each in found):
         return None
-    if row.op == "conv_transpose":
-        found[2] = _reach(row)
     text = column["rf offset"].text if "rf offset" in column else ""
     offset = tuple(map(Fraction, text.split("x"))) if OFFSET.fullmatch(text) else ()
-    return _PrintedField(*found, offset * 2 if len(offset) == 1 else offset)
+    size, stride, support, step = found
+    return _PrintedField(
+        size,
+        stride,
+        _reach(row) if row.op == "conv_transpose" else support,
+        step,
+        offset * 2 if len(offset) == 1 else offset,
+    )
 
 
 def _reach(row: LayerRow) -> tuple[Fraction, ...]:
@@ -282,7 +287,8 @@ def _is_clipped(n: int, rows: Sequence[LayerRow], fields: Sequence[_PrintedField
     Bins have no positions in their padding; a window does not end at the input.
     """
     field, above = fields[n], fields[n - 1] if n else None
-    sizes = rows[n - 1].output[2:] if n and rows[n - 1].output is not None else ()
+    output = rows[n - 1].output if n else None
+    sizes = output[2:] if output is not None else ()
     pooled = any(row.op.endswith("_pool") for row in rows[:n])
     if field is None or above is None or len(sizes) != 2 or not pooled or field.follows(above):
         return False

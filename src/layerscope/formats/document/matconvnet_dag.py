@@ -206,21 +206,11 @@ class _Rows:
         row = replace(
             row, kernel=filters[:2], groups=None if rest else groups, bias=len(arrays) > 1
         )
-        before, after = (self.fields.get(each, {}) for each in ((row.takes or ("",))[0], row.key))
-        sizes, jumps, offsets = (
-            [_numbers(each.get(title, "")) for each in (before, after)]
-            for title in ("size", "stride", "offset")
-        )
+        window = self._upsampled(row, filters[:2])
         given = self._shape_of((row.takes or ("",))[0])
-        if not all((*sizes, *jumps, *offsets)) or not all(jumps[1]) or given is None:
+        if window is None or given is None or row.output is None:
             return row
-        window = [
-            _upsampling(filters[n], *((each[0][n], each[1][n]) for each in (sizes, jumps, offsets)))
-            for n in range(2)
-        ]
-        if any(each is None for each in window):
-            return row
-        ups, steps, begins = zip(*(each for each in window if each is not None), strict=True)
+        ups, steps, begins = window
         pads = tuple(
             (begin, max((size - 1) * up + (k - 1) * step + 1 - begin - to, 0))
             for size, up, k, step, begin, to in zip(
@@ -228,6 +218,27 @@ class _Rows:
             )
         )
         return replace(row, stride=ups, dilation=steps, pads=pads)
+
+    def _upsampled(
+        self, row: LayerRow, kernel: tuple[int, ...]
+    ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
+        """Strides, dilation and begin pads of a transposed convolution, by the fields around it."""
+        before, after = (self.fields.get(each, {}) for each in ((row.takes or ("",))[0], row.key))
+        titles = ("size", "stride", "offset")
+        first, last = (
+            [_numbers(each.get(title, "")) for title in titles] for each in (before, after)
+        )
+        if not all((*first, *last)) or not all(last[1]):
+            return None
+        found = []
+        for n in range(2):
+            pairs = [(a[n], b[n]) for a, b in zip(first, last, strict=True)]
+            axis = _upsampling(kernel[n], pairs[0], pairs[1], pairs[2])
+            if axis is None:
+                return None
+            found.append(axis)
+        (up, step, begin), (up_2, step_2, begin_2) = found
+        return (up, up_2), (step, step_2), (begin, begin_2)
 
     def _pool(self, row: LayerRow, cells: Mapping[str, str]) -> LayerRow:
         stride = _sizes(cells.get("stride", ""))

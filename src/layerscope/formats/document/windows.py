@@ -76,7 +76,8 @@ def transposed(
         axes = []
         for n in range(rank):
             axis = _TransposedAxis(sizes[n], kernel[n], dilation[n], out[n])
-            stride, pads = (None if part is None else part[n] for part in (row.stride, row.pads))
+            stride = None if row.stride is None else row.stride[n]
+            pads = None if row.pads is None else row.pads[n]
             axes.append(tuple(islice(axis.options(stride, pads), OPTIONS)))
         for found in product(*axes):
             strides, paddings, extra = zip(*found, strict=True)
