@@ -76,10 +76,13 @@ def choose(row: LayerRow, shapes: tuple[Shape, ...], *, bias: bool = True) -> Ch
     `bias` is tried first where the row does not say whether it has biases.
     """
     found = _best(row, _candidates(row, shapes, bias), shapes)
-    if row.output is None or (found is not None and found.output[2:] == row.output[2:]):
-        return found  # a window does not change the channels
-    if found is not None and same_shape(found.output, row.output):
+    if row.output is None:
         return found
+    if found is not None:
+        sizes = found.output[2:]
+        moved = bool(shapes) and sizes != shapes[0][2:]  # by a window, which keeps the channels
+        if same_shape(found.output, row.output) or (moved and sizes == row.output[2:]):
+            return found
     without = _candidates(replace(row, output=None), shapes, bias)  # a printed size may be wrong
     return _best(row, without, shapes) or found
 
