@@ -47,8 +47,8 @@ def tables(lines: Sequence[str]) -> Iterator[Table]:
         while at < len(lines) and (found := _line(lines[at], at + 1)) is not None:
             run.append(found)
             at += 1
-        if len(run) >= LEAST:
-            totals = list(_totals(lines, at))
+        totals = list(_totals(lines, at)) if run else []
+        if len(run) + len(totals) >= LEAST:
             run += totals
             at = max(at, totals[-1].number if totals else 0)
             yield _table(run)

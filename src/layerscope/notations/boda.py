@@ -68,14 +68,18 @@ class ConvRow(Struct, frozen=True):
 def write(report: Report, parts: Sequence[str] | str | None = None, run: Run | None = None) -> str:
     """The chosen parts: `info` and `layers` side by side for each convolution, then `totals`."""
     chosen = _check(parts, run)
-    rows = [_row(layer, report) for layer in report.layers if layer.op in OPS]
+    claimed = claims_of(report.graph, "boda").rows
+    shown = [layer for layer in report.layers if layer.op in OPS or layer.name in claimed]
+    rows = [_row(layer, report) for layer in shown]
     times = _times(run, report) if run is not None else None
     lines = _timers(run) if run is not None and "timers" in chosen else []
     for row in rows:
+        own = claimed.get(_name(row), ())
         if "info" in chosen:
-            lines.append(_info(row))
+            lines.append(own[0] if own else _info(row))
         if "layers" in chosen or "backward" in chosen:
-            lines.append(_layer(row, chosen) + (_took(row, times) if "layers" in chosen else ""))
+            text = own[1] if len(own) > 1 and "backward" not in chosen else _layer(row, chosen)
+            lines.append(text + (_took(row, times) if "layers" in chosen else ""))
         if "backward" in chosen:
             lines.append(_backward(row) + _backward_took(row, times))
     if "totals" in chosen:

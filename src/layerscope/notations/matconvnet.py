@@ -40,6 +40,7 @@ from layerscope.notations.matconvnet_styles import (
 )
 from layerscope.ops import SPECS, Call, display_name
 from layerscope.ops.access_map import Bins
+from layerscope.ops.convolution import transposed_pads
 from layerscope.report import Report
 from layerscope.report.numbers import ABOUT, plus_unknown
 from layerscope.report.types import Layer
@@ -173,7 +174,7 @@ def _window(layer: Layer, given: Shape | None) -> SlidingWindow:
         stride = [Fraction(1, s) for s in window.stride] if back else window.stride
         pads: Sequence[tuple[int | None, ...]] = ((None,),)  # unknown input size
         if call is not None:
-            pads = window.resolve((call.y if back else call.x)[2:])
+            pads = transposed_pads(call) if back else window.resolve(call.x[2:])
         elif not isinstance(window.pads, str):
             pads = window.pads
         return SlidingWindow(window.extents, stride, [p for pair in pads for p in pair])

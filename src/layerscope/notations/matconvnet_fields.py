@@ -8,6 +8,7 @@ from layerscope.analysis.fields import Number
 from layerscope.graph.attributes import Window
 from layerscope.ops import SPECS
 from layerscope.ops.access_map import SAME
+from layerscope.ops.convolution import transposed_pads
 from layerscope.report import Report
 from layerscope.report.types import Layer
 
@@ -43,7 +44,7 @@ def _of(layer: Layer, index: int, output: int) -> Axes | None:
     window: Window | None = getattr(a, "window", None)
     if layer.op == "conv_transpose" and window is not None:
         axes: Axes = []
-        for n, (crop, _) in enumerate(window.resolve(call.y[2:])):
+        for n, (crop, _) in enumerate(transposed_pads(call)):
             extent, up = window.extents[n], window.stride[n]
             size, step = Fraction(extent - 1, up) + 1, Fraction(1, up)
             axes.append((size, step, Fraction(2 * crop - extent + 1, 2 * up) + 1))

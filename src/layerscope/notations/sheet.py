@@ -18,6 +18,7 @@ from layerscope.graph.types import Claims, Shape, elements
 from layerscope.ops import SPECS, display_name
 from layerscope.report import Layer, Report
 from layerscope.report.numbers import ABOUT, plus_unknown
+from layerscope.sheets.stages import Stage, convolved, pool_stage, stage_of
 
 UNITS = (("T", 10**12), ("G", 10**9), ("M", 10**6), ("K", 10**3))
 IN_FULL = 10_000  # smaller counts are printed exactly
@@ -154,28 +155,17 @@ def _numbers(report: Report, listed: Iterable[Layer]) -> dict[str, str]:
 
 def _stages(report: Report) -> dict[str, int]:
     """Per layer, the number of resolution changes of convolutions on the longest path to it."""
-    start: tuple[int, Shape | None] = (0, None)
-    stage_of = {tensor.name: start for tensor in report.inputs}  # stage, size of its last conv
+    stage_by_tensor = {tensor.name: Stage() for tensor in report.inputs}
     stages = {}
     for layer in report.layers:
-        output = layer.output
-        sizes = output[2:] if output is not None else None
-        same_size = [t for t in layer.inputs if t.shape is not None and t.shape[2:] == sizes]
-        sources = [stage_of.get(t.name, start) for t in same_size or layer.inputs]
-        stage, resolution = max(sources, key=lambda source: source[0], default=start)
+        sources = [(stage_by_tensor.get(t.name, Stage()), t.shape) for t in layer.inputs]
+        stage = stage_of(sources, layer.output)
         if layer.op in ("conv", "conv_transpose") and layer.call is not None:
-            single = stage and elements(layer.call.x[2:]) == 1
-            if sizes != resolution and not single:
-                stage, resolution = stage + 1, sizes
-        stages[layer.name] = stage + (line_kind(layer) == "pool" and _was_pooled(layer, resolution))
-        stage_of.update(dict.fromkeys(layer.node.outputs, (stage, resolution)))
+            stage = convolved(stage, layer.call.x, layer.output)
+        is_pool = line_kind(layer) == "pool"
+        stages[layer.name] = pool_stage(stage, layer.inputs[0].shape) if is_pool else stage.number
+        stage_by_tensor.update(dict.fromkeys(layer.node.outputs, stage))
     return stages
-
-
-def _was_pooled(layer: Layer, resolution: Shape | None) -> bool:
-    """Whether the input of a pool was already pooled, so that it belongs to the next stage."""
-    shape = layer.inputs[0].shape
-    return resolution is not None and shape is not None and shape[2:] != resolution
 
 
 def _window(layer: Layer) -> Window | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
-from layerscope.graph.attributes import Conv, DeformConv, Im2Col, TransposedConv
+from layerscope.graph.attributes import Conv, DeformConv, Im2Col, Pads, TransposedConv
 from layerscope.graph.types import Param, Shape, elements
 from layerscope.ops.access_map import SAME, AccessMap, Map, TransposedMap, WindowMap, keep
 from layerscope.ops.autograd import FIRST, Saved, every_input, nothing
@@ -116,22 +116,23 @@ def transposed_gemm(call: Call) -> Gemm:
 def transposed_access(call: Call) -> tuple[AccessMap, ...]:
     w = call.attributes.window
     access: dict[int, tuple[int, Map]] = {0: (0, SAME)}
-    for n in range(w.rank):
-        begin = _transposed_begin(call, n)
+    for n, (begin, _) in enumerate(transposed_pads(call)):
         access[n + 2] = (n + 2, TransposedMap(w.kernel[n], w.stride[n], w.dilation[n], begin))
     return (access,)
 
 
-def _transposed_begin(call: Call, n: int) -> int:
-    """Begin pad of one axis; SAME cuts what exceeds input · stride, less of it first if upper."""
+def transposed_pads(call: Call) -> Pads:
+    """Begin and end pads per axis; SAME cuts what exceeds input · stride, less first if upper."""
     w = call.attributes.window
     if not isinstance(w.pads, str):
-        begin: int = w.pads[n][0]
-        return begin
-    extra = call.attributes.output_padding
-    total = max(w.extents[n] + (extra[n] if extra else 0) - w.stride[n], 0)
-    less: int = total // 2
-    return less if w.pads == "same_upper" else total - less
+        pads: Pads = w.pads
+        return pads
+    found = []
+    for n, extra in enumerate(call.attributes.output_padding or (0,) * w.rank):
+        total = max(w.extents[n] + extra - w.stride[n], 0)
+        less = total // 2
+        found.append((less, total - less) if w.pads == "same_upper" else (total - less, less))
+    return tuple(found)
 
 
 def _deform_shape(call: Call) -> tuple[Shape, ...]:

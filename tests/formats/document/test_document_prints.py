@@ -200,11 +200,8 @@ def test_random_networks_are_printed_again(name: str) -> None:
     @given(planes() | lines())
     def check(graph: Graph) -> None:
         text = printed(graph, name)
-        for network in networks_of(text)[:1]:
-            built = (
-                network.build("x", {}) if network.build else network_of(network, "x", graph.name)
-            )
-            assert printed(built, name) == text
+        if graph.nodes:
+            assert printed(graph_of(text), name) == text
 
     check()
 

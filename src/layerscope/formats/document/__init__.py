@@ -9,7 +9,8 @@ It looks for its notation anywhere in the lines and yields a `PrintedNetwork` (r
 network: a `LayerRow` for every row, also for those that it cannot tell, with the line and column
 that it stands at, and `line` and `last` of the whole. Readers run in the order of READERS; lines
 that one has read are empty for the next, and `tables`, which reads any table with headings that are
-recognised, is the last. A text that is not the notation's yields nothing; no reader raises.
+recognised, is the last. A text that is not the notation's yields nothing; no reader raises. A print
+without layers may be yielded without rows: it is no network, and an error says where it is.
 
 What a row may say is in the fields of `LayerRow`: the kind at least (`sheets.kinds.kind_of` of a
 type), or the op by its name in SPECS. With `attributes` the op is as the text has it. Otherwise
@@ -83,7 +84,7 @@ def read(path: str, options: ReadOptions) -> Graph:
     except FormatError as error:  # a reader knows lines, and not the file
         raise FormatError(f"{file}: {error}") from None
     if not found:
-        raise NoTable(f"{file}: {LOOKED_FOR}")
+        raise NoTable(f"{file}: {_without_layers(text) or LOOKED_FOR}")
     if number is not None and number > len(found):
         count = "1 network" if len(found) == 1 else f"{len(found)} networks"
         raise UsageError(f"{file}: network #{number}, and the document has {count}")
@@ -113,9 +114,17 @@ def _with_others(graph: Graph, found: Sequence[PrintedNetwork], number: int) -> 
 def networks_of(text: str) -> tuple[PrintedNetwork, ...]:
     """All networks of a text, in its order."""
     lines = BREAK.split(text)
-    found = list(_networks(lines))
+    found = [each for each in _networks(lines) if each.rows or each.build is not None]
     found.sort(key=lambda network: network.line)
     return tuple(found)
+
+
+def _without_layers(text: str) -> str:
+    """Where a text without a network has a print without rows; "" if it has none."""
+    for network in _networks(BREAK.split(text)):
+        what = f"a print in the notation {network.notation} without layers"
+        return f"no network in it: line {network.line} is {what}"
+    return ""
 
 
 def _networks(lines: list[str]) -> Iterator[PrintedNetwork]:
@@ -126,5 +135,7 @@ def _networks(lines: list[str]) -> Iterator[PrintedNetwork]:
             count += len(network.rows)
             DOCUMENT_ROWS.check(count, f"line {network.line}")
             yield network
+            if not network.rows and network.build is None:
+                continue  # may be the heading of another notation
             for number in range(network.line - 1, network.last):
                 lines[number] = ""

@@ -7,7 +7,7 @@ A row that nothing explains is an unknown op with the output that is printed, ne
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 from msgspec import Struct
@@ -28,6 +28,8 @@ from layerscope.formats.document.rows import LayerRow, PrintedNetwork
 from layerscope.graph.attributes import Opaque
 from layerscope.graph.names import document_op
 from layerscope.graph.types import Claims, Graph, Node, Shape, Source, Tensor
+from layerscope.ops import SPECS
+from layerscope.sheets.stages import Stage, convolved, pool_stage, stage_of
 
 NEAR = 24  # earlier outputs of different shapes that are tried as the input of a row
 WRONG = 10  # one row in so many may have a wrong figure in a chain
@@ -43,13 +45,29 @@ def network_of(found: PrintedNetwork, file: str, name: str = "") -> Graph:
         wrong = len(chain.opened.contradicted) + len(chain.opened.unknown)
         joined = any(_op(row) in JOINED for row in found.rows)
         is_chain = not joined and wrong * WRONG <= len(found.rows)
-        result = chain if is_chain else _assembled(replace(found, branched=True), file)
+        result = chain
+        if not is_chain or chain.misplaced:
+            branches = _assembled(replace(found, branched=True), file)
+            result = branches if not is_chain or branches.is_explained else chain
     else:
         result = _assembled(found, file)
     return result.graph(name or found.name)
 
 
 def _assembled(found: PrintedNetwork, file: str) -> _Assembly:
+    """The rows as nodes, without biases where a notation counts none and its figures agree."""
+    if found.biased:
+        return _voted(found, file)
+    rows = tuple(row if row.bias is not None else replace(row, bias=False) for row in found.rows)
+    plain = _Assembly(replace(found, rows=rows), file, {False: False, True: False})
+    plain.add_all()
+    if not plain.unexplained:
+        return plain
+    voted = _voted(found, file)
+    return voted if voted.unexplained < plain.unexplained else plain
+
+
+def _voted(found: PrintedNetwork, file: str) -> _Assembly:
     """The rows as nodes: once to see whether layers have biases, and again if they have not."""
     wanted = {False: found.biased, True: False}  # bias, by whether a norm follows
     first = _Assembly(found, file, wanted)
@@ -68,10 +86,11 @@ def _assembled(found: PrintedNetwork, file: str) -> _Assembly:
 
 
 class RowOutput(Struct, frozen=True):
-    """An output of a row: its tensor and shape."""
+    """An output of a row: its tensor and shape, and its stage as sheets count them."""
 
     tensor: str
     shape: Shape | None
+    stage: Stage = Stage()
 
 
 class _Assembly:
@@ -85,7 +104,8 @@ class _Assembly:
         self.nodes: list[Node] = []
         self.outputs: list[RowOutput] = []
         self.by_key: dict[str, RowOutput] = {}
-        self.shapes: dict[Shape, RowOutput] = {}  # last output of each shape, the latest last
+        # last output of each shape in each stage, the latest last
+        self.shapes: dict[tuple[Shape, Stage], RowOutput] = {}
         self.read: set[str] = set()
         self.normalized: set[str] = set()  # tensors that a norm or an activation reads
         self.names: set[str] = set()
@@ -93,6 +113,9 @@ class _Assembly:
         self.votes: Counter[tuple[bool, bool]] = Counter()
         self.claimed: dict[str, tuple[str, ...]] = {}
         self.summed: dict[str, tuple[str, ...]] = {}  # cells that depend on all rows
+        self.numbered: dict[str, tuple[str, ...]] = {}  # cells that depend on all inputs
+        self.misplaced: list[str] = []  # rows whose name says another stage
+        self.unexplained = 0  # rows with figures
         self.opened = Opened()
         self.chooser = Chooser()
 
@@ -126,8 +149,8 @@ class _Assembly:
         self.outputs.append(result)
         self.by_key[row.key or row.name] = result
         if result.shape is not None:
-            self.shapes.pop(result.shape, None)
-            self.shapes[result.shape] = result
+            self.shapes.pop((result.shape, result.stage), None)
+            self.shapes[result.shape, result.stage] = result
 
     def _fresh(self, name: str) -> str:
         found, count = name, self.counts[name]
@@ -150,17 +173,19 @@ class _Assembly:
             self.normalized.update(each.tensor for each in reads)
         if choice is None:
             self.opened.unknown.append(name)
+            self.unexplained += bool(row.amounts)
             if row.cells:
                 self.claimed[name] = row.cells
             opaque = Opaque((row.output,), ("fp32",), (row.output is not None,), WHY)
             op = document_op(row.type or row.op or row.kind)
-            result = RowOutput(name, row.output)
+            result = RowOutput(name, row.output, _stage(reads, row.output))
             node = self._node(row, (name, op), reads, source)
             self.nodes.append(replace(node, attributes=opaque))
         else:
+            self.unexplained += not choice.is_full
             self.opened.add(row, choice)
             self._vote(row, choice, reads, normed)
-            result = RowOutput(name, choice.output)
+            result = RowOutput(name, choice.output, _stage(reads, choice.output, choice.op))
             node = self._node(row, (name, choice.op), reads, source)
             self.nodes.append(replace(node, attributes=choice.attributes))
         above = self.outputs[-1].tensor
@@ -168,6 +193,10 @@ class _Assembly:
             self.opened.attached.append((name, tuple(each.tensor for each in reads)))
         if row.summed:
             self.summed[name] = row.summed
+        if row.numbered:
+            self.numbered[name] = row.numbered
+        if row.undetermined:
+            self.claimed.setdefault(name, row.undetermined)
         if row.traced and (self.opened.attached or self.opened.unknown):
             self.claimed.setdefault(name, row.traced)
         self._keep(row, result)
@@ -199,9 +228,10 @@ class _Assembly:
         """The rows that a row takes, and its op; None if nothing explains it."""
         if row.takes is not None:
             reads = [self.by_key[key] for key in row.takes if key in self.by_key]
-            return reads, self._op(row, reads, bias) if len(reads) == len(row.takes) else None
+            return reads, self._fixed(row, reads, bias) if len(reads) == len(row.takes) else None
         if _op(row) in JOINED:
             return self._joined(row, bias)
+        first: tuple[list[RowOutput], Choice] | None = None  # that explains all but the stage
         best: tuple[list[RowOutput], Choice] | None = None
         for result in self._earlier(row):
             choice = self._op(row, [result], bias)
@@ -209,14 +239,29 @@ class _Assembly:
                 continue
             if row.given is not None and not _fits(result.shape, row.given):
                 choice = replace(choice, of=choice.of + 1)
-            if choice.is_full:
+            if choice.is_full and _has_stage(row, choice, result):
                 return [result], choice
-            if best is None or choice.explained > best[1].explained:
+            if choice.is_full:
+                first = first or ([result], choice)
+            elif best is None or choice.explained > best[1].explained:
                 best = [result], choice
+        if first is not None:
+            self.misplaced.append(row.name)
+            return first
         if best is not None and (self._is_near(best[1]) or not self.found.branched):
             self.opened.contradicted.append(row)
             return best
         return self.outputs[-1:], None
+
+    def _fixed(self, row: LayerRow, reads: Sequence[RowOutput], bias: bool) -> Choice | None:
+        """The op of a row whose inputs are printed; a size that they contradict is a wrong cell."""
+        choice = self._op(row, reads, bias)
+        if choice is None or choice.is_full:
+            return choice
+        if choice.explained or (row.kernel and row.stride) or _keeps_shape(choice, reads):
+            self.opened.contradicted.append(row)
+            return choice
+        return None
 
     def _is_near(self, choice: Choice) -> bool:
         """Whether the rows are a chain so far, and all figures of this one but one explained."""
@@ -226,13 +271,18 @@ class _Assembly:
     def _earlier(self, row: LayerRow) -> Iterator[RowOutput]:
         """The row above, then the last earlier outputs; only those of the printed input."""
         above = self.outputs[-1]
+        if row.may_take:
+            yield from (self.by_key[key] for key in row.may_take if key in self.by_key)
+            return
         candidates = [above]
         looks = row.given is not None or self.found.branched
+        met = {above.shape}
         for result in reversed(self.shapes.values()) if looks else ():
             if len(candidates) > NEAR:
                 break
-            if result is not above:
+            if result is not above and (row.stage is not None or result.shape not in met):
                 candidates.append(result)
+                met.add(result.shape)
         fits = [m for m in candidates if row.given is None or _fits(m.shape, row.given)]
         yield from fits or candidates[:1]
 
@@ -244,7 +294,8 @@ class _Assembly:
         """Rows that a sum or a concatenation takes: those that nothing reads yet come first."""
         is_concat = _op(row) == "concat"
         above = self.outputs[-1]
-        if is_concat and row.output is not None and _fits(above.shape, row.output):
+        whole = row.given is None and row.output is not None
+        if is_concat and whole and _fits(above.shape, row.output or ()):
             return [above], self._op(row, [above], bias)
         near = self.outputs[: -JOINABLE - 1 : -1]
         unread = [result for result in near if result.tensor not in self.read]
@@ -258,6 +309,11 @@ class _Assembly:
             if choice is not None and choice.is_full:
                 return reads, choice
         return self.outputs[-1:], None
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether the network has all that its document prints."""
+        return not (self.opened.unknown or self.opened.contradicted or self.misplaced)
 
     def graph(self, name: str) -> Graph:
         """The finished graph; what no row reads is an output."""
@@ -286,11 +342,18 @@ class _Assembly:
         notation = self.found.notation
         if not notation:
             return None
-        for name, cells in self.summed.items() if self.opened.unknown else ():
-            others = self.claimed.get(name, ())
-            self.claimed[name] = (*others, *(cell for cell in cells if cell not in others))
+        if self.opened.unknown:
+            self._claim(self.summed)
+        if self.opened.unknown or self.opened.attached:
+            self._claim(self.numbered)
         totals = self.found.totals if self.opened.unknown else ()
         return Claims(notation, self.claimed, totals, self._lines())
+
+    def _claim(self, cells: Mapping[str, tuple[str, ...]]) -> None:
+        """Add cells of rows to those that are taken from the document."""
+        for name, own in cells.items():
+            others = self.claimed.get(name, ())
+            self.claimed[name] = (*others, *(cell for cell in own if cell not in others))
 
     def _lines(self) -> tuple[str, ...]:
         """All that the document prints, where its text does not determine the network."""
@@ -301,6 +364,28 @@ class _Assembly:
 
 def _op(row: LayerRow) -> str:
     return row.op or KINDS.get(row.kind, "")
+
+
+def _stage(reads: Sequence[RowOutput], output: Shape | None, op: str = "") -> Stage:
+    """The stage of a row that reads these."""
+    stage = stage_of([(each.stage, each.shape) for each in reads], output)
+    given = reads[0].shape if reads else None
+    if op in ("conv", "conv_transpose") and given is not None:
+        return convolved(stage, given, output)
+    return stage
+
+
+def _has_stage(row: LayerRow, choice: Choice, given: RowOutput) -> bool:
+    """Whether a row that takes this output has the stage that its name says."""
+    stage = _stage([given], choice.output, choice.op)
+    pool = SPECS[choice.op].family == "pooling"
+    return row.stage in (None, pool_stage(stage, given.shape) if pool else stage.number)
+
+
+def _keeps_shape(choice: Choice, reads: Sequence[RowOutput]) -> bool:
+    """Whether an op gives a shape that its attributes do not change."""
+    has = SPECS[choice.op].attributes is not None
+    return not has or any(each.shape == choice.output for each in reads)
 
 
 def _fits(shape: Shape | None, printed: Shape) -> bool:

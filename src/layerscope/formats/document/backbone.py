@@ -16,8 +16,9 @@ from layerscope.formats.document.sheet import (
     sheets,
     unpadded,
     with_batch,
+    with_stage,
 )
-from layerscope.graph.attributes.window import Pads
+from layerscope.graph.attributes.window import Pads, Same
 from layerscope.sheets.sheet import SheetRow
 
 NUMBERS = re.compile(r"\d{1,19}")
@@ -41,8 +42,16 @@ def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
             whole = channels is not None and "?" not in size
             found = replace(row, output=(1, channels or 0, *sizes) if whole else None)
             rows.append(found)
-        rows = with_batch(unpadded(rows), "memory(B)")
-        yield replace(network, rows=tuple(map(_refined, rows)))
+        rows = [*map(_refined, with_batch(unpadded(rows), "memory(B)"))]
+        yield replace(network, rows=tuple(_with_blanks(rows)))
+
+
+def _with_blanks(rows: Sequence[LayerRow]) -> Iterator[LayerRow]:
+    """The rows; channels and sizes that are those of a row without a known output are traced."""
+    for n, row in enumerate(rows):
+        before = rows[n - 1] if n else row
+        blank = [cell for cell in row.cells if cell in ("**channel**\t", "size\t")]
+        yield replace(row, traced=(*row.traced, *blank)) if before.output is None else row
 
 
 def _refined(row: LayerRow) -> LayerRow:
@@ -51,14 +60,17 @@ def _refined(row: LayerRow) -> LayerRow:
     if not cells or row.output is None:
         return row
     rank = len(row.output) - 2
-    row = as_said(row, row.name)
+    row = as_said(row, row.name, cells["memory(B)"])
+    if row.output is None:
+        return row
     kernel, stride = (_sizes(cells[title], rank) for title in ("ksize", "stride"))
     op = pool_op(row.name)
     pads = _pads(cells["padding"], rank) if kernel is not None else None
     if pads is None and op and kernel is not None:
         pads = ((0, 0),) * rank
-    row = replace(row, kernel=kernel, stride=stride, pads=pads, inferred=())
-    return pooled(row, op) if op else row
+    same: Same | None = "same_upper" if cells["padding"] == "same" else None
+    row = replace(row, kernel=kernel, stride=stride, pads=pads, same=same, inferred=())
+    return pooled(row, op) if op else with_stage(row, row.name)
 
 
 def _sizes(text: str, rank: int) -> tuple[int, ...] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import prod
 
@@ -24,16 +24,17 @@ from layerscope.graph.types import Shape, elements
 
 STEM = "boda"
 BYTES = 4  # of an element of fp32
+FLIPPED = 1_000  # biases that are looked for one by one
 LONGEST = 600  # characters of a line
 DIMS = r"\d{1,19}(?:\*\d{1,19}){0,7}"
 INFO = re.compile(
-    rf"(?P<name>\S.*?) input (?P<input>{DIMS})=\S+ filts (?P<filts>{DIMS})=\S+ "
-    rf"out (?P<out>{DIMS})=\S+\s*"
+    rf"(?P<name>\S.*?) input (?P<input>{DIMS})=(?P<input_bytes>\S+) "
+    rf"filts (?P<filts>{DIMS})=(?P<filts_bytes>\S+) out (?P<out>{DIMS})=(?P<out_bytes>\S+)\s*"
 )
 UNKNOWN = re.compile(r"(?P<name>\S.*?) input \? filts \? out \?\s*")
 WORK = re.compile(
-    r"(?P<name>\S.*?) FWD (?P<flops>\S+) (?P<moved>\S+)\s+FWD_AI (?P<intensity>\S+)\s+"
-    r"MxNxK=\d{1,19}x(?P<n>\d{1,19})x\d{1,19}(?: x(?P<groups>\d{1,19}))?"
+    r"(?P<work>(?P<name>\S.*?) FWD (?P<flops>\S+) (?P<moved>\S+)\s+FWD_AI (?P<intensity>\S+)\s+"
+    r"MxNxK=(?P<m>\d{1,19})x(?P<n>\d{1,19})x(?P<k>\d{1,19})(?: x(?P<groups>\d{1,19}))?)"
     r"(?:\s+---\s+(?P<time>\S+)(?: \S+)?)?\s*"
 )
 INPUT = re.compile(rf'-- "(?P<name>.*)" node dims:\s+(?P<dims>{DIMS})=(?P<bytes>\S+)\s*')
@@ -111,7 +112,7 @@ def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
 
 
 def _network(found: _Profile, times: PrintedTimes | None) -> PrintedNetwork:
-    rows = _with_biases(found.rows, found.totals[2] if len(found.totals) == 3 else "")
+    rows, left = _with_biases(found.rows, found.totals[2] if len(found.totals) == 3 else "")
     inputs = found.inputs or [LayerRow("data", "input", output=rows[0].given, line=rows[0].line)]
     names = [] if times is None else _others(times, rows)
     filled = [*inputs, *_with_gaps(inputs, rows, names)]
@@ -122,17 +123,46 @@ def _network(found: _Profile, times: PrintedTimes | None) -> PrintedNetwork:
         last=found.last,
         totals=tuple(found.totals) if len(found.totals) == 3 else (),
         notes=("left open: layers that are no convolution, of which the document prints no sizes: "
-               "pools where the sizes of convolutions differ, and no activation",),
+               "pools where the sizes of convolutions differ, and no activation", *left),
     )  # fmt: skip
 
 
 def _row(match: re.Match[str] | None, number: int) -> LayerRow:
     assert match is not None
     given, filters, out = (_shape(match[part]) for part in ("input", "filts", "out"))
-    row = replace(_blank(match, number), kind="conv", given=given, output=out, filters=filters[0])
+    row = replace(
+        _blank(match, number), kind="conv", given=given, output=out, filters=filters[0],
+        cells=(match[0].rstrip(),) if _agrees(match) else (),
+    )  # fmt: skip
     if len(given) == 2:
         return replace(row, kind="fc")
     return replace(row, kernel=filters[2:], group_channels=filters[1] if len(filters) > 1 else None)
+
+
+def _agrees(match: re.Match[str]) -> bool:
+    """Whether all sizes of a line have the bytes that it prints, of one dtype."""
+    parts = [(_shape(match[part]), match[f"{part}_bytes"]) for part in ("input", "filts", "out")]
+    return any(
+        all(
+            (figure := read_figure(text)) is not None
+            and Amount(figure, 1, (1000,), ("round",)).stands_for(elements(shape) * bits // 8)
+            for shape, text in parts
+        )
+        for bits in (32, 16, 64, 8)
+    )
+
+
+def _has_product(row: LayerRow, match: re.Match[str]) -> bool:
+    """Whether a line's FLOPs are those of its product, and the product has the row's output."""
+    m, n, k = (int(match[size]) for size in "mnk")
+    groups = int(match["groups"] or 1)
+    figure = read_figure(match["flops"].lstrip("~").removesuffix("F"))
+    if figure is None or row.output is None or row.given is None or not row.filters:
+        return False
+    written = elements(row.output) == m * n * groups
+    read = elements(row.given) == m * k * groups and n == row.filters * prod(row.kernel or ())
+    counted = Amount(figure, 1, (1000,), ("round",))
+    return (written or read) and counted.stands_for(2 * m * n * k * groups)
 
 
 def _blank(match: re.Match[str] | None, number: int) -> LayerRow:
@@ -159,17 +189,18 @@ def _add_work(rows: list[LayerRow], match: re.Match[str]) -> None:
     """Add what the product and the bytes of a line show: a transposed convolution, and biases."""
     if not rows or rows[-1].name != match["name"]:
         return
-    rows[-1] = row = _transposed(rows[-1], int(match["n"]), int(match["groups"] or 1))
+    groups = int(match["groups"] or 1)
+    row = rows[-1]
+    whole = bool(row.cells) and _has_product(row, match)
+    row = replace(row, cells=(*row.cells, match["work"]) if whole else ())
+    rows[-1] = row = _transposed(row, (int(match["m"]), int(match["n"])), groups)
     given, output, filters = row.given, row.output, row.filters
     figure = read_figure(match["moved"].lstrip("~"))
     if figure is None or given is None or output is None or not filters:
         return
     counted = Amount(figure, 1, (1000,), ("round",))
-    weights = filters * prod(row.kernel or ()) * _depth(row)
     plain = _moved(replace(row, bias=False))
-    products = 2 * elements(output) * (weights // filters)
-    if row.kind == "deconv":
-        products = 2 * elements(given) * (weights // max(given[1], 1))
+    products = _products(row)
     fits = []
     for has in (True, False):
         moved = plain + BYTES * filters * has
@@ -180,14 +211,18 @@ def _add_work(rows: list[LayerRow], match: re.Match[str]) -> None:
         rows[-1] = replace(row, bias=fits[0])
 
 
-def _transposed(row: LayerRow, columns: int, groups: int) -> LayerRow:
-    """The row as a transposed convolution, if the columns of its product are those of one."""
+def _transposed(row: LayerRow, product: tuple[int, int], groups: int) -> LayerRow:
+    """The row as a transposed convolution, if the sizes of its product are those of one."""
+    positions, columns = product
     if row.kernel is None or row.group_channels is None or not row.filters:
         return row
     if row.output is None or row.given is None or columns != row.filters * prod(row.kernel):
         return row
+    read, written = (shape[0] * elements(shape[2:]) for shape in (row.given, row.output))
     is_whole = groups > 1 or prod(row.kernel) > 1 or row.group_channels == row.given[1]
-    if not is_whole or row.output[1] != row.filters * groups or _is_conv(row, groups):
+    if not is_whole or row.output[1] != row.filters * groups:
+        return row
+    if _is_conv(row, groups) and not positions == read != written:
         return row
     found = replace(row, kind="deconv", filters=row.filters * groups, groups=groups)
     return replace(found, group_channels=None)
@@ -213,28 +248,79 @@ def _is_near(text: str, ratio: Fraction) -> bool:
     return bool(abs(Fraction(match["number"]) * unit - ratio) <= step / 2)
 
 
-def _with_biases(rows: Sequence[LayerRow], total: str) -> list[LayerRow]:
-    """The rows, those whose bytes show no bias as most of the others, or as the total has them."""
-    counts = Counter(row.bias for row in rows if row.bias is not None)
-    usual = counts[True] >= counts[False]
-    filled = [
-        [replace(row, bias=has) if row.bias is None else row for row in rows]
-        for has in (usual, not usual)
+def _with_biases(
+    rows: Sequence[LayerRow], total: str
+) -> tuple[Sequence[LayerRow], tuple[str, ...]]:
+    """The rows with the biases that their bytes do not show, and a note of these.
+
+    Maps and vectors are as most others unless the total shows another number of biases.
+    """
+    left = [n for n, row in enumerate(rows) if row.bias is None and row.filters]
+    if not left:
+        return rows, ()
+    shown = Counter(row.bias for row in rows if row.bias is not None)
+    usual = shown[True] >= shown[False]
+    guesses = [
+        {n: (of_vectors if _is_vector(rows[n]) else of_maps) != (not usual) for n in left}
+        for of_maps, of_vectors in ((True, True), (False, False), (False, True), (True, False))
     ]
-    figure = read_figure(total.split(" ")[0])
+    flops, plain = sum(map(_products, rows)), sum(map(_moved, rows))
+    for guess in (*guesses, *_flipped(guesses[0])):
+        moved = plain + BYTES * sum(rows[n].filters or 0 for n, has in guess.items() if has)
+        if _has_total(total, flops, moved):
+            break
+    else:
+        guess = guesses[0]
+    note = (
+        f"left open: the biases of {len(left)} layers, whose bytes do not show them: "
+        f"{sum(guess.values())} have one, as most others and as the total counts them"
+    )
+    return [replace(row, bias=guess.get(n, row.bias)) for n, row in enumerate(rows)], (note,)
+
+
+def _flipped(guess: Mapping[int, bool]) -> Iterator[dict[int, bool]]:
+    """The guess with the first rows changed: one, then more."""
+    found = dict(guess)
+    for n, has in guess.items() if len(guess) <= FLIPPED else ():
+        found[n] = not has
+        yield found
+
+
+def _is_vector(row: LayerRow) -> bool:
+    """Whether the input of a row is a single position."""
+    return row.given is not None and elements(row.given[2:]) == 1
+
+
+def _has_total(text: str, flops: int, moved: int) -> bool:
+    """Whether so many FLOPs and bytes have the printed total: bytes, rate, AI and intensity."""
+    figure = read_figure(text.split(" ")[0])
     if figure is None:
-        return filled[0]
-    counted = Amount(figure, 1, (1000,), ("round",))
-    return next((each for each in filled if counted.stands_for(sum(map(_moved, each)))), filled[0])
+        return True
+    intensity = re.search(r"AI=(\S+)", text)
+    near = intensity is None or _is_near(intensity[1], Fraction(flops, max(moved, 1)))
+    return near and Amount(figure, 1, (1000,), ("round",)).stands_for(moved)
+
+
+def _products(row: LayerRow) -> int:
+    """FLOPs of a row."""
+    if row.given is None or row.output is None or not row.filters:
+        return 0
+    weights = _weights(row)
+    if row.kind == "deconv":
+        return 2 * elements(row.given) * (weights // max(row.given[1], 1))
+    return 2 * elements(row.output) * (weights // row.filters)
 
 
 def _moved(row: LayerRow) -> int:
     """Bytes of the input, output, filters and biases of a row."""
     if row.given is None or row.output is None or not row.filters:
         return 0
-    weights = row.filters * prod(row.kernel or ()) * _depth(row)
-    count = elements(row.given) + elements(row.output) + weights + row.filters * bool(row.bias)
-    return BYTES * count
+    count = elements(row.given) + elements(row.output) + _weights(row)
+    return BYTES * (count + row.filters * bool(row.bias))
+
+
+def _weights(row: LayerRow) -> int:
+    return (row.filters or 0) * prod(row.kernel or ()) * _depth(row)
 
 
 def _depth(row: LayerRow) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
 from itertools import islice, product
 from math import isqrt, prod
 from typing import cast
@@ -13,10 +14,11 @@ from msgspec.structs import replace
 from layerscope.documents.headings import Meaning
 from layerscope.errors import LayerscopeError
 from layerscope.formats.document.rows import LayerRow
-from layerscope.formats.document.windows import windows
+from layerscope.formats.document.windows import DILATIONS, transposed, windows
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape, elements
 from layerscope.ops import SPECS, Call, Ops
+from layerscope.ops.access_map import Bins
 from layerscope.ops.calls import infer_call, params_of
 from layerscope.sheets.kinds import Kind
 
@@ -60,6 +62,7 @@ class Chooser:
         key = (
             row.kind, row.op, row.given, row.output, row.filters, row.kernel, row.stride, row.pads,
             row.dilation, row.rounding, row.groups, row.group_channels, row.bias, row.attributes,
+            row.rounded, row.bins, row.uneven_bins, row.same, row.changes, row.upsampled,
             counted, shapes, bias,
         )  # fmt: skip
         if key not in self._found:
@@ -73,8 +76,13 @@ def choose(row: LayerRow, shapes: tuple[Shape, ...], *, bias: bool = True) -> Ch
     `bias` is tried first where the row does not say whether it has biases.
     """
     found = _best(row, _candidates(row, shapes, bias), shapes)
-    if row.output is None or (found is not None and same_shape(found.output, row.output)):
+    if row.output is None:
         return found
+    if found is not None:
+        sizes = found.output[2:]
+        moved = bool(shapes) and sizes != shapes[0][2:]  # by a window, which keeps the channels
+        if same_shape(found.output, row.output) or (moved and sizes == row.output[2:]):
+            return found
     without = _candidates(replace(row, output=None), shapes, bias)  # a printed size may be wrong
     return _best(row, without, shapes) or found
 
@@ -121,7 +129,7 @@ def _facts(row: LayerRow, op: str, call: Call) -> Iterator[bool]:
     if row.output is not None:
         yield same_shape(call.y, row.output)
     for meaning in PARAMS:
-        if meaning in row.amounts and op in (*COUNTED, "scale", "prelu"):
+        if meaning in row.amounts and op in (*COUNTED, "scale", "prelu", "layer_norm"):
             params = sum(p.elements for p in params_of(op, call) if p.learnable)
             yield row.amounts[meaning].stands_for(params)
     for meaning, count in COUNTS.items():
@@ -133,10 +141,52 @@ def _facts(row: LayerRow, op: str, call: Call) -> Iterator[bool]:
             yield row.amounts[meaning].stands_for(under)
     if row.kernel is not None and op.startswith("global_"):
         yield row.kernel == call.x[2:]
+    if row.rounded:
+        sizes = (*call.y, *(1,) * (len(row.rounded) - len(call.y)))  # a vector is a map of one
+        yield len(row.rounded) == len(sizes) and all(
+            size.stands_for(count) for size, count in zip(row.rounded, sizes, strict=True)
+        )
+    if row.group_channels is not None and op == "conv_transpose":
+        groups = call.attributes.groups
+        yield row.group_channels in (call.x[1] // groups, call.y[1] // groups)
+    if row.upsampled is not None and op == "conv_transpose":
+        yield row.upsampled.stands_for(_upsampled(call))
+    if row.changes and SPECS[op].family == "pooling":
+        window = getattr(call.attributes, "window", None)
+        yield call.y != call.x or (window is not None and window.positions > 1)
+    if op.startswith("adaptive_"):
+        yield from _bin_facts(row, call)
     if "activations" in row.amounts and SPECS[op].family != "loss":
         yield row.amounts["activations"].stands_for(elements(call.y))
     if row.filters is not None and op in COUNTED:
         yield row.filters == call.y[1]
+
+
+def _upsampled(call: Call) -> int:
+    """Products of a transposed convolution, of which each stride leaves out a part."""
+    window = call.attributes.window
+    products = call.x[1] * elements(call.y) * window.positions
+    for stride in window.stride:
+        products //= stride
+    return int(products)
+
+
+def _bin_facts(row: LayerRow, call: Call) -> Iterator[bool]:
+    """Whether the bins of an adaptive pool have the printed sizes, or are uneven if that is said.
+
+    The largest bin on an axis is the kernel, and the axis divided by the bins the stride.
+    """
+    sizes = [Bins(size, count) for size, count in zip(call.x[2:], call.y[2:], strict=True)]
+    if row.uneven_bins:
+        yield any(each.size % each.count for each in sizes)
+    if row.kernel is not None:
+        largest = [max(len(each.at(n)) for n in range(each.count)) for each in sizes]
+        yield list(row.kernel) == largest
+    if row.bins:
+        yield len(row.bins) == len(sizes) and all(
+            step.stands_for(Fraction(each.size, each.count))
+            for step, each in zip(row.bins, sizes, strict=True)
+        )
 
 
 POOLED: Mapping[Meaning, str] = {"comparisons": "max_pool", "additions": "avg_pool"}
@@ -179,7 +229,8 @@ def _groups(row: LayerRow, channels: int, filters: int) -> Iterator[int]:
     if row.group_channels is not None:
         if row.group_channels and channels % row.group_channels == 0:
             yield channels // row.group_channels
-        return
+        if row.op != "conv_transpose":
+            return  # of a transposed convolution some print the outputs of a group
     if row.kind == "depthwise":
         yield channels
     for groups in dict.fromkeys((1, channels, *GROUPS)):
@@ -251,28 +302,21 @@ def _has_weights(row: LayerRow, weights: int, biases: int) -> bool:
 
 def _conv_transpose(row: LayerRow, shapes: tuple[Shape, ...], bias: bool) -> Candidates:
     x = shapes[0]
-    out = row.output
-    if len(x) < 3 or out is None or len(out) != len(x):
+    if len(x) < 3 or row.output is None or len(row.output) != len(x):
         return
     for filters, has_bias in product(_filters(row), _biases(row, bias)):
         for groups in _groups(row, x[1], filters):
-            for kernel in _kernels(row, len(x) - 2, x[1] // max(groups, 1) * filters):
-                stride = row.stride or tuple(
-                    max(1, round(b / a)) if a else 1 for a, b in zip(x[2:], out[2:], strict=True)
-                )
-                if len(stride) != len(kernel):
-                    return
-                dilation = row.dilation or (1,) * len(kernel)
-                if len(dilation) != len(kernel) or min(dilation) < 1:
-                    return
-                sizes = zip(x[2:], stride, kernel, dilation, out[2:], strict=True)
-                rest = [(n - 1) * step + (k - 1) * d + 1 - to for n, step, k, d, to in sizes]
-                extra = tuple(max(-r, 0) for r in rest)
-                pads = row.pads or tuple((max(r, 0) // 2, -(-max(r, 0) // 2)) for r in rest)
-                if min((*kernel, *stride)) < 1 or min(map(min, pads)) < 0:
+            each = x[1] // max(groups, 1) * filters
+            for kernel in _kernels(row, len(x) - 2, each):
+                if row.kernel is None and not _has_weights(
+                    row, prod(kernel) * each, filters * has_bias
+                ):
                     continue
-                window = at.Window(kernel, stride, pads, dilation)
-                yield "conv_transpose", at.TransposedConv(window, filters, groups, has_bias, extra)
+                for window, extra in transposed(row, kernel, x[2:]):
+                    yield (
+                        "conv_transpose",
+                        at.TransposedConv(window, filters, groups, has_bias, extra),
+                    )
 
 
 def _linear(row: LayerRow, shapes: tuple[Shape, ...], bias: bool) -> Candidates:
@@ -286,9 +330,13 @@ def _pool(op: str) -> Callable[[LayerRow, tuple[Shape, ...], bool], Candidates]:
         x = shapes[0]
         if len(x) < 3:
             return
-        for kernel in _pool_kernels(row, x):
-            for window in windows(row, kernel, x[2:], pool=True):
-                yield op, at.Pool(window)
+        told = row.kernel or any(meaning in row.amounts for meaning in POOLED)
+        steps = DILATIONS if told else DILATIONS[:1]
+        for dilation in [row.dilation] if row.dilation else [(n,) * (len(x) - 2) for n in steps]:
+            dilated = replace(row, dilation=dilation)
+            for kernel in _pool_kernels(row, x):
+                for window in windows(dilated, kernel, x[2:], pool=True):
+                    yield op, at.Pool(window)
 
     return candidates
 
@@ -339,9 +387,17 @@ def _resize(row: LayerRow, shapes: tuple[Shape, ...], bias: bool) -> Candidates:
     out, x = row.output, shapes[0]
     if out is None or len(out) != len(x):
         return
-    factors = {b // a for a, b in zip(x[2:], out[2:], strict=True) if a and b % a == 0}
-    if len(factors) == 1:
-        yield "resize", at.Resize("nearest", scale=((factors.pop(), 1),))
+    factors = {Fraction(b, a) for a, b in zip(x[2:], out[2:], strict=True) if a}
+    if len(factors) == 1 and (factor := factors.pop()).denominator == 1:
+        yield "resize", at.Resize("nearest", scale=((factor.numerator, 1),))
+    elif out[2:]:
+        yield "resize", at.Resize("nearest", size=out[2:])
+
+
+def _concat(row: LayerRow, shapes: tuple[Shape, ...], bias: bool) -> Candidates:
+    yield "concat", at.Concat(1)
+    for axis in range(2, min(map(len, shapes), default=0)):
+        yield "concat", at.Concat(axis)
 
 
 JOINED = ("add", "sub", "mul", "div", "max", "min", "concat")  # ops of several inputs
@@ -365,7 +421,7 @@ MAKERS: Mapping[str, Callable[[LayerRow, tuple[Shape, ...], bool], Candidates]] 
     "log_softmax": _plain("log_softmax", at.Softmax()),
     "softmax_loss": _plain("softmax_loss", at.Softmax()),
     "flatten": _plain("flatten", at.Flatten()),
-    "concat": _plain("concat", at.Concat(1)),
+    "concat": _concat,
     **{op: _plain(op, None) for op in JOINED if op != "concat"},
     "resize": _resize,
 }

@@ -41,6 +41,7 @@ NUMBERS = re.compile(r"\d+")
 GROUPS = re.compile(r"\((?:(?P<groups>\d{1,9}) groups|(?P<depthwise>depthwise))")
 DILATION = re.compile(r"dilation (?P<sizes>\d{1,9}(?:x\d{1,9}){0,5})")
 FILTER = re.compile(r"\((?P<filter>\d+(?:\\?\*\d+)*)\)\\?\*(?P<filters>\d+)")
+ONE_IMAGE = "/ image ("  # in the total of the memory
 ENDS = ("TOTAL memory:", "TOTAL params:", "- ")
 
 
@@ -64,9 +65,11 @@ def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
             traced = cells[3:] if row.kind == "fc" else ()
             rows.append(replace(row, cells=cells, traced=traced))
         totals, last = _ends(lines, rows[-1].line if rows else table.last)
+        single = any(ONE_IMAGE in text for text in totals)
+        rows = [*_with_outputs(rows, "shape", single=single)]
         yield replace(
             block,
-            rows=tuple(map(_refined, unpadded([*_with_outputs(rows, "shape")]))),
+            rows=tuple(map(_refined, unpadded(rows))),
             notation="cs231n",
             totals=totals,
             branched=None,
@@ -75,35 +78,43 @@ def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
         )
 
 
-def _with_outputs(rows: Sequence[LayerRow], title: str) -> Iterator[LayerRow]:
-    """The rows with their outputs: sizes and channels, after the images if there are several."""
+def _with_outputs(
+    rows: Sequence[LayerRow], title: str, *, single: bool = False
+) -> Iterator[LayerRow]:
+    """The rows with their outputs: sizes and channels, after the images if there are several.
+
+    With `single` the document says that the input is one image.
+    """
     found = []
     for row in rows:
         text = dict(cell.split("\t", 1) for cell in row.cells).get(title, "")
         product = text.partition("=")[0] if "=" in text or title == "shape" else text
         found.append([*map(int, NUMBERS.findall(product))] if "?" not in product else [])
-    axes = max(map(len, found), default=0)
+    first = rows[0].kind == "input" and len(found[0]) > 1
+    axes = len(found[0]) if first else max(map(len, found), default=0)
     full = [sizes for sizes in found if len(sizes) == axes]
     rank = _rank(rows)
-    several = axes > 2 and len({sizes[0] for sizes in full}) == 1
+    several = axes > 2 and len({sizes[0] for sizes in full}) == 1 and not single
     several = several and (_is_batch(full) if rank is None else rank == axes - 2)
     batch = full[0][0] if several else 1
     for row, sizes in zip(rows, found, strict=True):
         if not sizes or not row.cells:
             yield row
             continue
-        *space, channels = sizes[1:] if batch > 1 and len(sizes) > 1 else sizes
+        own = len(sizes) == axes + 1  # images of this row alone
+        *space, channels = sizes[1:] if own or (batch > 1 and len(sizes) > 1) else sizes
         space = [1] * (axes - (2 if batch > 1 else 1) - len(space)) + space
-        yield replace(row, output=(batch, channels, *space))
+        yield replace(row, output=(sizes[0] if own else batch, channels, *space))
 
 
 def _rank(rows: Sequence[LayerRow]) -> int | None:
-    """The axes of the filters, which are printed with their channels; None without any."""
+    """The axes of the filters, which are printed with their channels, or of an oblong window."""
     for row in rows:
         for cell in row.cells:
             if product := FILTER.search(cell):
                 return len(NUMBERS.findall(product["filter"])) - 1
-    return None
+    kernels = (match["kernel"] or "" for row in rows if (match := LABEL.match(row.name)))
+    return next((kernel.count("x") + 1 for kernel in kernels if "x" in kernel), None)
 
 
 def _is_batch(shapes: Sequence[Sequence[int]]) -> bool:
@@ -129,7 +140,7 @@ def _refined(row: LayerRow) -> LayerRow:
     cells = dict(cell.split("\t", 1) for cell in row.cells)
     name = unescaped(cells.get("label") or cells.get(HEADINGS[0]) or row.name)
     if cells:
-        row = as_said(row, name)
+        row = as_said(row, name, cells.get("memory") or cells.get(HEADINGS[1]) or "")
     label = LABEL.match(name)
     if label is None:
         return row
@@ -138,12 +149,12 @@ def _refined(row: LayerRow) -> LayerRow:
     if op := pool_op(label["kind"]):
         return pooled(row, op) if cells else replace(row, op=op)
     dilated = DILATION.search(name)
-    if dilated is not None:
-        row = replace(row, dilation=_each(dilated["sizes"], rank))
+    row = replace(row, dilation=_each(dilated["sizes"] if dilated is not None else "1", rank))
     product = FILTER.search(cells.get("weights") or cells.get(HEADINGS[2]) or "")
     groups = GROUPS.search(name)
     if label["kind"] == "DECONV":
-        return replace(row, groups=int(groups["groups"] or 0) or None if groups else 1)
+        count = int(groups["groups"] or 0) or None if groups else 1
+        return replace(row, kind="deconv", groups=count)
     if product is None:
         return row
     channels = int(NUMBERS.findall(product["filter"])[-1])

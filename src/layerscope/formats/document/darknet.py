@@ -75,7 +75,8 @@ def _log(lines: Sequence[str], first: int) -> PrintedNetwork | None:
         last = index
         _add(log, match, index + 1)
     if not log.rows:
-        return None
+        style = _style(lines[first : last + 1])
+        return PrintedNetwork((), style, line=first + 1, last=last + 1)
     rows = tuple(log.rows)
     notes = NOTES
     return PrintedNetwork(

@@ -13,7 +13,9 @@ from html import unescape
 from msgspec import Struct, field
 
 from layerscope.formats.document.classes import KERAS, count_of, op_and_kind, sizes_of
-from layerscope.formats.document.rows import LayerRow, PrintedNetwork, amount
+from layerscope.formats.document.matconvnet import NORMS
+from layerscope.formats.document.rows import Amount, LayerRow, PrintedNetwork, amount
+from layerscope.graph.attributes import BatchNorm
 from layerscope.graph.types import Shape
 
 HEADING = re.compile(r"[\s│┃|]*Layer \(type\).*Output Shape.*Param #.*")
@@ -138,7 +140,8 @@ def _network(
         last + 1,
         branched=connected,
         # the channels of a sequence may be its last axis or the one before
-        ambiguous=any(row.output is not None and len(row.output) == 3 for row in found),
+        ambiguous=any(row.output is not None and len(row.output) == 3 for row in found)
+        or _is_cut(found, rows),
         lines=text if _plain(text[-1]) == text[-1] else (),
     )
 
@@ -156,6 +159,7 @@ def _row(row: KerasCells, keys: Mapping[str, str], *, connected: bool) -> LayerR
     if connected and not is_input:
         links = [_key(link, keys) for link in LINK.findall(row.cells[3].strip("[]"))]
         takes = tuple(links)
+    attributes = _norm(counted, shape) if op == "batch_norm" else None
     return LayerRow(
         name,
         "input" if is_input else row_kind,
@@ -166,9 +170,28 @@ def _row(row: KerasCells, keys: Mapping[str, str], *, connected: bool) -> LayerR
         output=shape,
         depthwise=kind.startswith("Depthwise") if op == "conv" else None,
         amounts={} if counted is None or is_input else {"params": counted},
+        attributes=attributes,
         line=row.line,
         column=row.column,
     )
+
+
+def _norm(counted: Amount | None, shape: Shape | None) -> BatchNorm | None:
+    """A batch norm by its arrays, of which Keras counts all."""
+    if counted is None or shape is None:
+        return None
+    return next((a for n, a in NORMS.items() if counted.stands_for(n * shape[1])), None)
+
+
+def _is_cut(found: Sequence[LayerRow], rows: Sequence[KerasCells]) -> bool:
+    """Whether names are cut so that a row may be connected to one of several."""
+    names = [row.name for row in found]
+    if not any(CUT in name for name in (*names, *(row.cells[3] for row in rows))):
+        return False
+    beginnings = [name.partition(CUT)[0] for name in names]
+    cut = {beginning for beginning, name in zip(beginnings, names, strict=True) if CUT in name}
+    cut |= {link.partition(CUT)[0] for row in rows for link in LINK.findall(row.cells[3])}
+    return any(sum(each.startswith(begin) for each in beginnings) > 1 for begin in cut)
 
 
 def _key(link: str, keys: Mapping[str, str]) -> str:

@@ -16,10 +16,16 @@ from layerscope.formats.document.sheet import (
     sheets,
     unpadded,
     with_batch,
+    with_stage,
 )
 from layerscope.sheets.sheet import SheetRow
 
-AXES = (("Height", "Width"), ("Length",), ("Depth", "Height", "Width"))
+AXES = (
+    ("Height", "Width"),
+    ("Length",),
+    ("Depth", "Height", "Width"),
+    *(tuple(f"Axis {n + 1}" for n in range(rank)) for rank in (0, 4, 5, 6, 7, 8)),
+)
 
 
 def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
@@ -36,11 +42,14 @@ def _refined(row: LayerRow) -> LayerRow:
     if not cells or row.output is None:
         return row
     rank = len(row.output) - 2
-    row = as_said(row, unescaped(cells["Type"]))
+    row = as_said(row, unescaped(cells["Type"]), cells["Memory"])
+    if row.output is None:
+        return row
     kernel, stride = (_sizes(cells, what, rank) for what in ("Patch Size", "Stride"))
     row = replace(row, kernel=kernel, stride=stride, inferred=())
+    row = with_stage(row, unescaped(cells["Type"]))
     op = pool_op(row.type or row.name) if row.kind in ("pool", "avg_pool", "max_pool") else ""
-    return pooled(row, op) if op else row
+    return replace(pooled(row, op), numbered=row.traced) if op else row
 
 
 def _sizes(cells: Mapping[str, str], what: str, rank: int) -> tuple[int, ...] | None:

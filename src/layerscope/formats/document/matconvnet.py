@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from math import gcd
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,7 +22,7 @@ from layerscope.documents.headings import Meaning
 from layerscope.documents.pipes import split
 from layerscope.documents.types import Cell
 from layerscope.formats.document.names import from_latex
-from layerscope.formats.document.rows import Amount, LayerRow, PrintedNetwork
+from layerscope.formats.document.rows import Amount, LayerRow, PrintedNetwork, amount
 from layerscope.graph import attributes as at
 from layerscope.graph.attributes.window import Pads
 from layerscope.graph.types import Shape, elements
@@ -37,6 +38,8 @@ TOTALS = ("parameter memory", "data memory")
 LINE = re.compile(rf'\s*"?\s*(?P<title>{"|".join((*TITLES, *TOTALS))})\s*"?\s*[|,&]')
 NONE = "n/a"
 FRACTIONS = re.compile(r"\d{1,9}(?:\.\d{1,9})?(?:x\d{1,9}(?:\.\d{1,9})?)?")
+OFFSET = re.compile(r"-?\d{1,9}(?:\.\d{1,9})?(?:x-?\d{1,9}(?:\.\d{1,9})?)?")
+UPSAMPLED = re.compile(r"0?\.0*[1-9]\d*|1")
 EXACT = 10_000  # printed with all its digits
 FAR = 200  # rows that a branch may be long
 SIZE = re.compile(r"\d{1,19}(?:x\d{1,19}){0,5}")
@@ -77,7 +80,8 @@ def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
         rows = [_row(column, rank) for column in columns]
         rows = [replace(row, key=str(n)) for n, row in enumerate(rows)]
         rows = list(_with_norms(rows))
-        rows = list(_attached(rows, [_field(column) for column in columns]))
+        fields = [_field(column, row) for column, row in zip(columns, rows, strict=True)]
+        rows = list(_attached(rows, fields))
         totals = tuple(display.totals.get(title, "") for title in TOTALS)
         yield PrintedNetwork(
             tuple(rows),
@@ -161,6 +165,7 @@ def _row(column: Mapping[str, Cell], rank: int) -> LayerRow:
         op=OPS.get(kind, ""),
         type=kind,
         output=None if loss else output,
+        rounded=() if loss or output is not None else _rounded(column, rank),
         filters=filters,
         kernel=support,
         stride=_sizes(column, "stride", rank),
@@ -183,18 +188,29 @@ class _PrintedField(Struct, frozen=True):
     stride: tuple[Fraction, ...]
     support: tuple[Fraction, ...]
     step: tuple[Fraction, ...]
+    offset: tuple[Fraction, ...] = ()  # () if it is not printed
 
     def follows(self, before: _PrintedField) -> bool:
         """Whether the field is that of this window on the output of a column before."""
-        axes = zip(before.size, before.stride, self.support, self.step, strict=True)
-        expected = [(size + (k - 1) * jump, jump * step) for size, jump, k, step in axes]
-        return [*zip(self.size, self.stride, strict=True)] == expected
+        for n, (size, jump) in enumerate(zip(before.size, before.stride, strict=True)):
+            if not _is_near(self.stride[n], jump * self.step[n]):
+                return False
+            if not _is_near(self.size[n], size + (self.support[n] - 1) * jump):
+                return False
+        return True
 
 
-def _field(column: Mapping[str, Cell]) -> _PrintedField | None:
+def _is_near(printed: Fraction, expected: Fraction) -> bool:
+    """Whether a number is printed like this: a fraction with four digits."""
+    if expected.denominator == 1 or not printed:
+        return printed == expected
+    return abs(printed / expected - 1) < Fraction(1, 1000)
+
+
+def _field(column: Mapping[str, Cell], row: LayerRow) -> _PrintedField | None:
     if column["type"].text == "input":
         one = (Fraction(1), Fraction(1))
-        return _PrintedField(one, one, one, one)
+        return _PrintedField(one, one, one, one, one)
     found = []
     for title in ("rf size", "rf stride", "support", "stride"):
         text = column[title].text if title in column else ""
@@ -202,29 +218,109 @@ def _field(column: Mapping[str, Cell]) -> _PrintedField | None:
             return None
         numbers = tuple(Fraction(part) for part in text.split("x"))
         found.append(numbers * 2 if len(numbers) == 1 else numbers)
-    return _PrintedField(*found) if all(len(each) == 2 for each in found) else None
+    if not all(len(each) == 2 for each in found):
+        return None
+    text = column["rf offset"].text if "rf offset" in column else ""
+    offset = tuple(map(Fraction, text.split("x"))) if OFFSET.fullmatch(text) else ()
+    size, stride, support, step = found
+    return _PrintedField(
+        size,
+        stride,
+        _reach(row) if row.op == "conv_transpose" else support,
+        step,
+        offset * 2 if len(offset) == 1 else offset,
+    )
+
+
+def _reach(row: LayerRow) -> tuple[Fraction, ...]:
+    """How many inputs lie under the kernel of a transposed convolution at most, holes included."""
+    found = []
+    rank = len(row.kernel or ())
+    for kernel, stride, step in zip(
+        row.kernel or (), row.stride or (1,) * rank, row.dilation or (1,) * rank, strict=True
+    ):
+        common = gcd(stride, step)
+        taps = (kernel - 1) // (stride // common)
+        found.append(Fraction(taps * step // common + 1))
+    return tuple(found) if rank == 2 else (*found, Fraction(1))[:2]
 
 
 def _attached(
     rows: Sequence[LayerRow], fields: Sequence[_PrintedField | None]
 ) -> Iterator[LayerRow]:
-    """The rows, with the earlier row that one takes where its field is not that of the row above.
+    """The rows, with the earlier rows that one may take where its field is not of the row above.
 
-    Fields are printed with four digits; larger ones say nothing.
+    Fields are printed with four digits; larger ones say nothing. After a field without an offset,
+    whose positions look at different inputs, and after a pool that may have bins instead of a
+    window, fields depend on what is not printed.
     """
+    irregular = False
     for n, row in enumerate(rows):
-        field = fields[n]
-        above = fields[n - 1] if n else None
-        exact = field is not None and max((*field.size, *field.stride)) < EXACT
-        if field is None or above is None or not exact or field.follows(above) or not _one(row):
-            yield row
+        found = _with_sources(n, rows, fields)
+        irregular = irregular or f"rf offset\t{NONE}" in row.traced or _is_clipped(n, rows, fields)
+        yield replace(found, undetermined=row.traced) if irregular else found
+
+
+def _with_sources(
+    n: int, rows: Sequence[LayerRow], fields: Sequence[_PrintedField | None]
+) -> LayerRow:
+    """A row with the rows that it may take, if the row above is not the one."""
+    row, field, above = rows[n], fields[n], fields[n - 1] if n else None
+    if n and row.op == "concat" and row.output == rows[n - 1].output:
+        return row if row.traced == rows[n - 1].traced else replace(row, op="")
+    exact = field is not None and max((*field.size, *field.stride)) < EXACT
+    if field is None or above is None or not exact or field.follows(above) or not _one(row):
+        return row
+    fits = [
+        rows[m].key
+        for m in range(n - 2, max(n - FAR, -1), -1)
+        if (before := fields[m]) is not None and field.follows(before) and _reads(row, rows[m])
+    ]
+    if row.op == "lrn" and not fits:
+        return _within_channel(n, rows, fields)
+    return replace(row, may_take=tuple(fits)) if fits else row
+
+
+def _is_clipped(n: int, rows: Sequence[LayerRow], fields: Sequence[_PrintedField | None]) -> bool:
+    """Whether the field of a window is that of the positions which the row above has, after a pool.
+
+    Bins have no positions in their padding; a window does not end at the input.
+    """
+    field, above = fields[n], fields[n - 1] if n else None
+    output = rows[n - 1].output if n else None
+    sizes = output[2:] if output is not None else ()
+    pooled = any(row.op.endswith("_pool") for row in rows[:n])
+    if field is None or above is None or len(sizes) != 2 or not pooled or field.follows(above):
+        return False
+    support = tuple(min(span, size) for span, size in zip(field.support, sizes, strict=True))
+    return replace(field, support=support).follows(above)
+
+
+def _within_channel(
+    n: int, rows: Sequence[LayerRow], fields: Sequence[_PrintedField | None]
+) -> LayerRow:
+    """A normalization over positions: the earlier row whose field it widens, and by how much.
+
+    The row has no op if its field is none of these.
+    """
+    row, field = rows[n], fields[n]
+    for m in range(n - 1, max(n - FAR, -1), -1):
+        before = fields[m]
+        if before is None or field is None or rows[m].output != row.output:
             continue
-        fits = [
-            rows[m].key
-            for m in range(n - 2, max(n - FAR, -1), -1)
-            if (before := fields[m]) is not None and field.follows(before) and _reads(row, rows[m])
-        ]
-        yield replace(row, takes=(fits[0],)) if fits else row
+        spans = {
+            (size - less) / jump + 1 if jump else Fraction(0)
+            for size, less, jump in zip(field.size, before.size, before.stride, strict=True)
+        }
+        span = spans.pop()
+        if spans or span.denominator != 1 or span < 2 or field.stride != before.stride:
+            continue
+        half = Fraction(1 - span % 2, 2)  # an even number has one position more behind
+        moved = [mid + half * jump for mid, jump in zip(before.offset, before.stride, strict=False)]
+        if list(field.offset) == moved:
+            norm = at.LocalResponseNorm(int(span), within_channel=True)
+            return replace(row, attributes=norm, may_take=(rows[m].key,))
+    return replace(row, op="")
 
 
 def _one(row: LayerRow) -> bool:
@@ -237,7 +333,9 @@ def _reads(row: LayerRow, before: LayerRow) -> bool:
     if before.output is None or row.output is None:
         return False
     depth = before.output[1]
-    return depth == row.output[1] if row.group_channels is None else depth == row.group_channels
+    if not row.group_channels:
+        return depth == row.output[1]
+    return depth % row.group_channels == 0
 
 
 def _dtype(shape: Shape | None, counted: Amount | None) -> str:
@@ -249,20 +347,33 @@ def _dtype(shape: Shape | None, counted: Amount | None) -> str:
 
 def _completed(row: LayerRow, column: Mapping[str, Cell], params: Amount | None) -> LayerRow:
     """The row with what the display prints in its own way."""
-    if row.op == "conv" and row.kernel is not None:
-        return replace(row, **_kernel(row, params))
+    if row.op in ("conv", "conv_transpose") and row.kernel is not None:
+        row = replace(row, **_kernel(row, params))
     if row.op == "conv_transpose":
-        up = re.fullmatch(r"0?\.\d+|1", column["stride"].text)
-        stride = None if up is None else (max(1, round(1 / float(up[0]))),) * len(row.kernel or ())
-        return replace(row, stride=stride, group_channels=None)
+        return replace(row, stride=_upsampled(column, len(row.kernel or ())))
+    if row.op.endswith("_pool"):
+        row = replace(row, dilation=(1,) * len(row.kernel or ()) or None)  # a support has it
     if row.op in ("max_pool", "avg_pool") and row.output is not None:
         if row.stride is None:  # bins of an adaptive pool
             kind = row.op.replace("_pool", "")
-            bins = at.AdaptivePool(row.output[2:])
-            return replace(row, op=f"adaptive_{kind}_pool", attributes=bins)
+            pool = at.AdaptivePool(row.output[2:])
+            bins = tuple(
+                each for text in column["stride"].text.split("x") if (each := amount(text))
+            )
+            bins = bins * len(pool.output) if len(bins) == 1 else bins
+            return replace(row, op=f"adaptive_{kind}_pool", attributes=pool, bins=bins)
         if row.stride == row.kernel and elements(row.output[2:]) == 1:
             return replace(row, op=f"global_{row.op}", attributes=at.GlobalPool())
     return row
+
+
+def _upsampled(column: Mapping[str, Cell], rank: int) -> tuple[int, ...] | None:
+    """The strides of a transposed convolution, of which the inverse is printed."""
+    texts = column["stride"].text.split("x")
+    texts = texts * rank if len(texts) == 1 else texts
+    if len(texts) != rank or not all(UPSAMPLED.fullmatch(text) for text in texts):
+        return None
+    return tuple(max(1, round(1 / float(text))) for text in texts)
 
 
 NORMS = {4: at.BatchNorm(), 3: at.BatchNorm(scale=False), 2: at.BatchNorm(affine=False)}
@@ -300,8 +411,8 @@ def _kernel(row: LayerRow, params: Amount | None) -> dict[str, tuple[int, ...]]:
                 continue
             kernel = tuple((size - 1) // step + 1 for size in support)
             if any(params.stands_for(elements(kernel) * each + b) for b in (0, row.filters)):
-                return {"kernel": kernel, "dilation": (step,) * len(kernel)} if step > 1 else {}
-    return {}
+                return {"kernel": kernel, "dilation": (step,) * len(kernel)}
+    return {"dilation": (1,) * len(support)}
 
 
 def _number(column: Mapping[str, Cell], title: str) -> int | None:
@@ -332,6 +443,17 @@ def _shape(column: Mapping[str, Cell], rank: int) -> Shape | None:
     sizes = _sizes(column, "data size", rank)
     depth, num = _number(column, "data depth"), _number(column, "data num")
     return None if sizes is None or depth is None or num is None else (num, depth, *sizes)
+
+
+def _rounded(column: Mapping[str, Cell], rank: int) -> tuple[Amount, ...]:
+    """Num, depth and sizes where a size is printed with four digits; () if one is no number."""
+    if not {"data num", "data depth"} <= column.keys():
+        return ()
+    sizes = column["data size"].text.split("x")
+    sizes = sizes * rank if len(sizes) == 1 else sizes
+    texts = (column["data num"].text, column["data depth"].text, *sizes)
+    found = tuple(each for text in texts if (each := amount(text)))
+    return found if len(found) == len(texts) else ()
 
 
 def _amount(column: Mapping[str, Cell], title: str) -> Amount | None:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from layerscope.documents.pipes import split
+from layerscope.formats.document.choices import LRN_SIZE
 from layerscope.formats.document.matconvnet import NORMS
 from layerscope.formats.document.names import from_latex
 from layerscope.formats.document.rows import LayerRow, PrintedNetwork
@@ -32,12 +33,16 @@ ROWS = (
 )  # fmt: skip
 LINE = re.compile(rf'\s*"?\s*(?P<title>{"|".join((*HEADS, *ROWS))}|rf in [^|&"]*?)\s*"?\s*[|,&]')
 SIZE = re.compile(r"\d{1,9}(?:x\d{1,9}){0,6}")
-NUMBER = re.compile(r"\d{1,9}(?:\.\d{1,9})?(?:x\d{1,9}(?:\.\d{1,9})?)*")
+NUMBER = re.compile(r"-?\d{1,9}(?:\.\d{1,9})?(?:x-?\d{1,9}(?:\.\d{1,9})?)*")
 # filters of a fully connected layer, whose depth may be printed with four digits
 PRODUCT = re.compile(r"1x1x(?P<depth>\d{1,9}(?:\.\d{1,9})?(?:e\+\d\d)?)x(?P<filters>\d{1,9})")
 EXACT = 10_000  # larger numbers are printed with four digits
+WHOLE = Fraction(1, 50)  # a quotient of printed fields that is so near is whole
 LABEL = "label"
 SUFFIXES = ("f", "b", "m", "x")  # of parameters
+LAYER_NORMS = {  # by the number of their parameters
+    2: at.LayerNorm(), 1: at.LayerNorm(bias=False), 0: at.LayerNorm(affine=False),
+}  # fmt: skip
 FLAT = ("flatten", "linear", "reshape")
 SAME = ("Activation", "Dropout", "PReLU", "Softmax")  # attributes of ops that keep a vector
 # the op of each class, the first of several
@@ -148,11 +153,16 @@ class _Rows:
         if row.op == "conv":
             row = self._convolution(row, cells, arrays)
         elif row.op == "conv_transpose":
-            row = replace(row, kernel=_filled(arrays)[:2] or None, bias=len(arrays) > 1)
-        elif row.op == "max_pool":
+            row = self._transposed(row, arrays)
+        elif row.op in ("max_pool", "lp_pool"):
             row = self._pool(row, cells)
         elif row.op == "batch_norm":
             row = replace(row, attributes=NORMS.get(len(arrays) + 1, at.BatchNorm()))
+        elif row.op == "layer_norm":
+            row = replace(row, attributes=LAYER_NORMS.get(len(arrays)))
+        elif row.op == "lrn" and self._loses_field(row):
+            found = at.LocalResponseNorm(LRN_SIZE, within_channel=True)
+            row = replace(row, attributes=found, inferred=("size",))
         elif row.op.startswith("adaptive_") and shape is not None:
             row = replace(row, attributes=at.AdaptivePool(shape[2:]))
         spec = SPECS.get(row.op)
@@ -170,30 +180,77 @@ class _Rows:
             channels = given[1] if given is not None else None
             # deeper than its input: of all positions of a map
             deeper = channels is not None and float(linear["depth"]) > channels
-            if deeper or self.flat.intersection(row.takes or ()):
+            if deeper or self.flat.intersection(row.takes or ()) or self._loses_field(row):
                 self.flat.add(row.key)
                 return replace(row, op="linear", filters=int(linear["filters"]), bias=bias)
         if len(filters) != 4:
             return row
-        spans = self._spans(row)
         dilation = tuple(
             (span - 1) // (size - 1) if size > 1 else 1
-            for span, size in zip(spans or filters, filters[:2], strict=False)
+            for span, size in zip(self._spans(row) or (), filters[:2], strict=False)
         )
         stride = _sizes(cells.get("stride", ""))
         return replace(
             row, kernel=filters[:2], filters=filters[3], group_channels=filters[2], bias=bias,
-            dilation=dilation if min(dilation) > 0 else None,
+            dilation=dilation if min(dilation, default=0) > 0 else None,
             stride=stride * 2 if len(stride) == 1 else stride or None,
             pads=_pads(cells.get("pad", "")),
         )  # fmt: skip
 
+    def _transposed(self, row: LayerRow, arrays: Sequence[tuple[int, ...]]) -> LayerRow:
+        """A transposed convolution; stride, dilation and begin pads by the fields around it."""
+        filters = _filled(arrays)
+        if len(filters) != 4 or row.output is None:
+            return replace(row, bias=len(arrays) > 1)
+        groups, rest = divmod(row.output[1], filters[2])
+        row = replace(
+            row, kernel=filters[:2], groups=None if rest else groups, bias=len(arrays) > 1
+        )
+        window = self._upsampled(row, filters[:2])
+        given = self._shape_of((row.takes or ("",))[0])
+        if window is None or given is None or row.output is None:
+            return row
+        ups, steps, begins = window
+        pads = tuple(
+            (begin, max((size - 1) * up + (k - 1) * step + 1 - begin - to, 0))
+            for size, up, k, step, begin, to in zip(
+                given[2:], ups, filters[:2], steps, begins, row.output[2:], strict=True
+            )
+        )
+        return replace(row, stride=ups, dilation=steps, pads=pads)
+
+    def _upsampled(
+        self, row: LayerRow, kernel: tuple[int, ...]
+    ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
+        """Strides, dilation and begin pads of a transposed convolution, by the fields around it."""
+        before, after = (self.fields.get(each, {}) for each in ((row.takes or ("",))[0], row.key))
+        titles = ("size", "stride", "offset")
+        first, last = (
+            [_numbers(each.get(title, "")) for title in titles] for each in (before, after)
+        )
+        if not all((*first, *last)) or not all(last[1]):
+            return None
+        found = []
+        for n in range(2):
+            pairs = [(a[n], b[n]) for a, b in zip(first, last, strict=True)]
+            axis = _upsampling(kernel[n], pairs[0], pairs[1], pairs[2])
+            if axis is None:
+                return None
+            found.append(axis)
+        (up, step, begin), (up_2, step_2, begin_2) = found
+        return (up, up_2), (step, step_2), (begin, begin_2)
+
     def _pool(self, row: LayerRow, cells: Mapping[str, str]) -> LayerRow:
         stride = _sizes(cells.get("stride", ""))
         return replace(
-            row, kernel=self._spans(row), pads=_pads(cells.get("pad", "")),
+            row, kernel=self._spans(row), dilation=(1, 1), pads=_pads(cells.get("pad", "")),
             stride=stride * 2 if len(stride) == 1 else stride or None,
         )  # fmt: skip
+
+    def _loses_field(self, row: LayerRow) -> bool:
+        """Whether the input of a row has a receptive field, and its output none."""
+        before, after = (self.fields.get(each, {}) for each in ((row.takes or ("",))[0], row.key))
+        return bool(_numbers(before.get("size", ""))) and not _numbers(after.get("size", ""))
 
     def _spans(self, row: LayerRow) -> tuple[int, ...] | None:
         """How far the window of a layer extends, from the fields of its input and output."""
@@ -203,8 +260,11 @@ class _Rows:
         if not (sizes[0] and sizes[1] and jumps) or not all(jumps):
             return None
         found = [(b - a) / jump + 1 for a, b, jump in zip(*sizes, jumps, strict=True)]
-        is_whole = all(span.denominator == 1 and span > 0 for span in found)
-        return tuple(map(int, found)) if is_whole else None
+        near = [round(span) for span in found]  # fields are printed with four digits
+        is_whole = all(
+            size > 0 and abs(size - span) < WHOLE for size, span in zip(near, found, strict=True)
+        )
+        return tuple(near) if is_whole else None
 
     def _dims(self, name: str) -> str:
         return self.found.of("param").get(name, {}).get("dims", "")
@@ -250,6 +310,21 @@ def _numbers(text: str) -> tuple[Fraction, ...]:
     found = tuple(map(Fraction, text.split("x")))
     found = found * 2 if len(found) == 1 else found
     return found if len(found) == 2 and max(found) < EXACT else ()
+
+
+def _upsampling(
+    kernel: int,
+    sizes: tuple[Fraction, Fraction],
+    jumps: tuple[Fraction, Fraction],
+    offsets: tuple[Fraction, Fraction],
+) -> tuple[int, int, int] | None:
+    """Stride, dilation and begin pad on one axis, by the fields before and after."""
+    jump = jumps[0]
+    up = round(jump / jumps[1])
+    extent = round((sizes[1] - sizes[0]) / jump * up) + 1 if jump else 0
+    step = (extent - 1) // (kernel - 1) if kernel > 1 else 1
+    crop = ((offsets[1] - offsets[0]) / jump * 2 * up + extent - 1) / 2 if jump else Fraction(-1)
+    return (up, step, round(crop)) if min(up, step) > 0 and round(crop) >= 0 else None
 
 
 def _pads(text: str) -> Pads | None:

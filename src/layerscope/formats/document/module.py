@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
+from layerscope.formats.document.classes import TORCH
 from layerscope.formats.document.module_order import UNDETERMINED, Walk, inputs_of
 from layerscope.formats.document.module_print import PrintedModule, parse, starts
 from layerscope.formats.document.rows import PrintedNetwork
 from layerscope.graph.types import Graph, Shape, Tensor
 
+EMPTY = re.compile(r"(?P<kind>[^\s()=,:]{1,200})\([^()]{0,400}\)")  # a module without others
 NAMED = 8  # classes or layers that a note names
 
 
 def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
     """A network for each printed module."""
-    for first, last in starts(lines):
+    found = starts(lines)
+    for first, last in found:
         text = tuple(lines[first : last + 1])
         build = partial(graph_of, text, first)
         yield PrintedNetwork((), "module", line=first + 1, last=last + 1, build=build)
+    if not found and (line := empty_print(lines)):
+        yield PrintedNetwork((), "module", line=line, last=line)
+
+
+def empty_print(lines: Sequence[str]) -> int:
+    """The line of a text that is the print of a module without layers; 0 if it is none."""
+    printed = [n for n, line in enumerate(lines) if line.strip()]
+    if len(printed) != 1:
+        return 0
+    match = EMPTY.fullmatch(lines[printed[0]].strip())
+    return 0 if match is None or match["kind"] in TORCH else printed[0] + 1
 
 
 def graph_of(lines: Sequence[str], first: int, file: str, shapes: Mapping[str, Shape]) -> Graph:

@@ -88,12 +88,15 @@ def _row(row: SheetRow, batch: int) -> LayerRow:
     counted = amounts.get("activations")
     if output is not None and counted is not None and not counted.stands_for(elements(output)):
         output = None  # of another batch, which is not printed
+    given = _sizes(row, 3, batch)
+    if op == "concat" and (given is None or output is None or given[2:] == output[2:]):
+        given = None  # the sum of the channels is printed
     found = LayerRow(
         name,
         kind_of(kind) if op else "unknown",
         op,
         kind,
-        given=None if op == "concat" else _sizes(row, 3, batch),
+        given=given,
         output=None if kind == "SoftmaxWithLoss" else output,
         filters=output[1] if output and op in ("conv", "linear", "conv_transpose") else None,
         rounding="ceil" if kind == "Pooling" else None,
@@ -107,7 +110,7 @@ def _row(row: SheetRow, batch: int) -> LayerRow:
         return replace(found, op="lrn", attributes=LocalResponseNorm(max(size, 1)))
     if op == "conv_transpose":  # Netscope approximates its operations, without bias and groups
         params = {m: a for m, a in amounts.items() if m == "params"}
-        return replace(found, amounts=params, groups=1, bias=False)
+        return replace(found, amounts=params, groups=1, bias=False, upsampled=amounts.get("macs"))
     return _pooled(found) if op in ("max_pool", "avg_pool") else found
 
 
@@ -139,7 +142,7 @@ def _amounts(row: SheetRow) -> dict[Meaning, Amount]:
     found: dict[Meaning, Amount] = {}
     for claim in row.claims:
         if claim.figure is not None and claim.labelled:
-            found.setdefault(claim.meaning, Amount(claim.figure))
+            found.setdefault(claim.meaning, Amount(claim.figure, 1, (1000,), ("round",)))
     return found
 
 

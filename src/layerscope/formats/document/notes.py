@@ -28,9 +28,11 @@ class Opened:
 
     def add(self, row: LayerRow, choice: Choice) -> None:
         """Count the attributes of an op that the row does not print."""
+        op = choice.op
+        if op == "lrn" and (row.attributes is None or "size" in row.inferred):
+            self.left["size", op] += 1
         if row.attributes is not None:
             return
-        op = choice.op
         if not row.op and row.kind in ("pool", "activation", "norm", "global_pool", "loss"):
             self.left["kind", f"{row.kind}|{op}"] += 1
         if op in WINDOWED:
@@ -44,8 +46,6 @@ class Opened:
         printed = row.groups is not None or row.group_channels is not None
         if groups > 1 and (not printed or "groups" in row.inferred):
             self.left["groups", op] += 1
-        if op == "lrn":
-            self.left["size", op] += 1
 
 
 SENTENCES = {

@@ -7,7 +7,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from layerscope.formats.document.module import network_of_module
+from layerscope.formats.document.module import empty_print, network_of_module
 from layerscope.formats.document.module_print import PrintedModule, parse, starts
 from layerscope.formats.document.rows import PrintedNetwork
 from layerscope.graph.types import Claims, Graph, Shape
@@ -28,6 +28,8 @@ def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
             text = tuple(lines[first : last + 1])
             build = partial(graph_of, text, first)
             yield PrintedNetwork((), STEM, line=first + 1, last=last + 1, build=build)
+    if not starts(lines) and (line := empty_print(lines)) and SHARE in lines[line - 1]:
+        yield PrintedNetwork((), STEM, line=line, last=line)
 
 
 def graph_of(lines: tuple[str, ...], first: int, file: str, shapes: Mapping[str, Shape]) -> Graph:

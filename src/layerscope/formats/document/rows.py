@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from layerscope.documents.figures import RULES, Figure, Rule, read
 from layerscope.documents.headings import Meaning
-from layerscope.graph.attributes.window import Pads, Rounding
+from layerscope.graph.attributes.window import Pads, Rounding, Same
 from layerscope.graph.types import Graph, Shape
 from layerscope.sheets.kinds import Kind
 
@@ -23,7 +23,7 @@ class Amount(Struct, frozen=True):
     rules: tuple[Rule, ...] = RULES[:2]
     least: int = 0  # a smaller number has no such prefix
 
-    def stands_for(self, count: int) -> bool:
+    def stands_for(self, count: int | Fraction) -> bool:
         """Whether the count is printed like this, rounded or cut."""
         number = Fraction(count) / self.scale
         return number >= self.least and any(
@@ -52,25 +52,35 @@ class LayerRow(Struct, frozen=True):
     given: Shape | None = None  # shape of its input
     output: Shape | None = None
     dtype: str = "fp32"  # of an input
+    rounded: tuple[Amount, ...] = ()  # its output, where sizes are not printed with all digits
+    may_take: tuple[str, ...] = ()  # keys of rows of which it reads one, the likeliest first
     filters: int | None = None  # output channels or features
     kernel: tuple[int, ...] | None = None
     stride: tuple[int, ...] | None = None
     pads: Pads | None = None
+    same: Same | None = None  # padding of a transposed convolution to its input times the stride
     dilation: tuple[int, ...] | None = None
     rounding: Rounding | None = None  # of a pool, tried first
     groups: int | None = None
     group_channels: int | None = None  # input channels of one group
     depthwise: bool | None = None  # whether every channel is a group
     bias: bool | None = None
+    bins: tuple[Amount, ...] = ()  # of an adaptive pool: the input divided by the bins
+    changes: bool = False  # a pool whose output is not its input
+    uneven_bins: bool = False  # of an adaptive pool without a printed window
     amounts: Mapping[Meaning, Amount] = {}  # params, macs, flops, comparisons, additions ...
+    upsampled: Amount | None = None  # products of a transposed convolution over its strides
     attributes: Struct | None = None  # of `op`, where the text prints all of them
     inferred: tuple[str, ...] = ()  # fields that the reader took from figures of the row
+    stage: int | None = None  # of the sheet, in its name
     module: str = ""  # path of the module that it is
     line: int = 0
     column: int = 0
     cells: tuple[str, ...] = ()  # as its notation prints them, for an op that it does not tell
     summed: tuple[str, ...] = ()  # of these, those that depend on all rows
     traced: tuple[str, ...] = ()  # of these, those that depend on all rows before it
+    undetermined: tuple[str, ...] = ()  # of these, those that no text in the notation determines
+    numbered: tuple[str, ...] = ()  # of these, those that depend on what all rows take
 
 
 class PrintedNetwork(Struct, frozen=True):

@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from layerscope.documents.figures import RULES
 from layerscope.documents.figures import read as read_figure
+from layerscope.documents.headings import Meaning
 from layerscope.formats.document.choices import JOINED
-from layerscope.formats.document.rows import LayerRow, PrintedNetwork
+from layerscope.formats.document.rows import Amount, LayerRow, PrintedNetwork
 from layerscope.formats.document.tables import network_of_sheet, tables_in
 from layerscope.graph.attributes import AdaptivePool
 from layerscope.graph.types import elements
+from layerscope.ops import SPECS
 from layerscope.sheets.kinds import is_total
 from layerscope.sheets.sheet import Sheet, SheetRow, sheet_of
 
@@ -63,15 +66,31 @@ def with_cells(network: PrintedNetwork, sheet: Sheet, form: SheetForm) -> Printe
     )
 
 
+STAGED = re.compile(
+    r"(?:(?:de)?conv(?=\d+_)|(?:avg|lp)?pool)(?P<stage>\d{1,6})(?:_\d{1,6})?$", re.I
+)
+ELEMENTS: Meaning = "activations"
+WINDOWED = ("convolution", "pooling", "linear")  # families that sheets have names of their own for
 SAID = ("input", "conv", "depthwise", "deconv", "fc", "pool", "max_pool", "avg_pool", "unknown")
 
 
-def as_said(row: LayerRow, label: str) -> LayerRow:
-    """The row with the op that its label names, where it is no convolution, pool or product."""
-    if row.kind in SAID and row.kind != "unknown":
+def as_said(row: LayerRow, label: str, memory: str) -> LayerRow:
+    """The row with the op that its label names, where it is no convolution, pool or product.
+
+    Its memory, which counts the elements of all images, tells whether it has other images than the
+    input: then its output is not known.
+    """
+    named = label in SPECS and SPECS[label].family not in WINDOWED
+    if row.kind in SAID and row.kind != "unknown" and not named:
         return row
     op = label if label in JOINED else ""
-    return replace(row, kind="unknown", op=op, type=label)
+    figure = read_figure(memory)
+    counted = None if figure is None else Amount(figure, rules=RULES)
+    output = row.output
+    if counted is not None and output is not None and not counted.stands_for(elements(output)):
+        output = None
+    amounts = {**row.amounts} if counted is None else {**row.amounts, ELEMENTS: counted}
+    return replace(row, kind="unknown", op=op, type=label, output=output, amounts=amounts)
 
 
 def unpadded(rows: Sequence[LayerRow]) -> list[LayerRow]:
@@ -105,6 +124,12 @@ def with_batch(rows: Sequence[LayerRow], memory: str) -> list[LayerRow]:
     ]
 
 
+def with_stage(row: LayerRow, name: str) -> LayerRow:
+    """The row with the stage in its name: 2 of conv2_1, and of Pool2."""
+    match = STAGED.match(name)
+    return row if match is None else replace(row, stage=int(match["stage"]))
+
+
 def claimed(form: SheetForm, texts: Sequence[str]) -> tuple[str, ...]:
     """Titles and cells; () if one is not as the notation writes it."""
     if len(texts) != len(form.titles):
@@ -117,10 +142,13 @@ def claimed(form: SheetForm, texts: Sequence[str]) -> tuple[str, ...]:
 
 def pooled(row: LayerRow, op: str) -> LayerRow:
     """The row of a pool; one without a window has bins that are not even."""
+    row = replace(row, changes=True)  # a sheet has no row for another
     if row.kernel is not None or row.output is None or len(row.output) < 3 or op == "lp_pool":
         return replace(row, op=op)
     bins = AdaptivePool(row.output[2:])
-    return replace(row, op=f"adaptive_{op}", attributes=bins, kernel=None, stride=None)
+    return replace(
+        row, op=f"adaptive_{op}", attributes=bins, kernel=None, stride=None, uneven_bins=True
+    )
 
 
 def pool_op(words: str) -> str:

@@ -76,8 +76,10 @@ def _table(lines: Sequence[str], first: int) -> PrintedNetwork | None:
             cells = {title: lines[at][a:b].strip() for title, (a, b) in columns.items()}
             rows.append(TreeRow(match["kind"], depth, path, cells, at + 1, match.start("kind") + 1))
         at += 1
-    if len(rows) < 2 or at == len(lines):
+    if not rows or at == len(lines):
         return None
+    if len(rows) == 1 and rows[0].kind not in TORCH:
+        return PrintedNetwork((), STEM, line=first + 1, last=at + 1)
     for row, after in pairwise(rows):
         row.is_leaf = after.depth <= row.depth
     return _network(lines, (first, at), rows)

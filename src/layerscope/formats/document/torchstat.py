@@ -53,7 +53,7 @@ def _table(lines: Sequence[str], first: int) -> PrintedNetwork | None:
                          at + 1, match.start("name") + 1))  # fmt: skip
         last = at
     if not rows:
-        return None
+        return PrintedNetwork((), STEM, line=first + 1, last=last + 1)
     while last + 1 < len(lines) and END.match(lines[last + 1][:WIDEST]):
         last += 1
     return PrintedNetwork(

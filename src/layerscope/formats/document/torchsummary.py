@@ -64,7 +64,7 @@ def _table(lines: Sequence[str], first: int) -> PrintedNetwork | None:
         before = row.output
         rows.append(row)
     if not rows:
-        return None
+        return PrintedNetwork((), STEM, line=first + 1, last=last + 1)
     end = _end(lines, last)
     rows[0] = _with_input(rows[0], lines[last + 1 : end + 1])
     start = first - 1 if first and RULE.fullmatch(lines[first - 1]) else first

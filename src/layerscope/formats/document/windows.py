@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice, product
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,6 +14,7 @@ from layerscope.graph.types import Shape
 
 DILATIONS = (1, 2, 3, 4)  # that a row may leave out
 STRIDES = 32  # the largest stride that a row may leave out
+OPTIONS = 6  # strides of an axis that are tried
 ROUNDINGS: tuple[Rounding, ...] = ("floor", "ceil", "torch")
 KERNEL = 64  # the largest kernel whose paddings are tried one by one
 
@@ -57,6 +59,64 @@ def _windows(row: LayerRow, kernel: Sequence[int], sizes: Shape, *, pool: bool) 
             strides, paddings = zip(*axes, strict=True) if axes else ((), ())
             if strides and min(strides) > 0:
                 yield Window(tuple(kernel), strides, paddings, tuple(dilation), rounding)
+
+
+def transposed(
+    row: LayerRow, kernel: Sequence[int], sizes: Shape
+) -> Iterator[tuple[Window, tuple[int, ...]]]:
+    """Windows of a transposed convolution that give the printed output, and its output padding."""
+    rank = len(sizes)
+    out = (row.output or ())[2:]
+    fixed = (row.stride, row.pads, row.dilation, kernel)
+    if len(out) != rank or any(part is not None and len(part) != rank for part in fixed):
+        return
+    for dilation in [row.dilation] if row.dilation else [(step,) * rank for step in DILATIONS]:
+        if min((*kernel, *dilation, *(row.stride or (1,)))) < 1:
+            return
+        axes = []
+        for n in range(rank):
+            axis = _TransposedAxis(sizes[n], kernel[n], dilation[n], out[n])
+            stride = None if row.stride is None else row.stride[n]
+            pads = None if row.pads is None else row.pads[n]
+            axes.append(tuple(islice(axis.options(stride, pads), OPTIONS)))
+        for found in product(*axes):
+            strides, paddings, extra = zip(*found, strict=True)
+            if row.same and any(o != n * s for o, n, s in zip(out, sizes, strides, strict=True)):
+                continue
+            yield Window(tuple(kernel), strides, row.same or paddings, tuple(dilation)), extra
+
+
+class _TransposedAxis(Struct, frozen=True):
+    """One axis of a transposed convolution, and its printed output."""
+
+    size: int
+    kernel: int
+    dilation: int
+    out: int
+
+    def options(
+        self, stride: int | None, pads: tuple[int, int] | None
+    ) -> Iterator[tuple[int, tuple[int, int], int]]:
+        """Strides with a padding and an output padding that give the output, the usual first."""
+        near = max(1, round(self.out / max(self.size, 1)))
+        extent = (self.kernel - 1) * self.dilation + 1
+        steps = dict.fromkeys((near, *range(1, STRIDES + 1))) if stride is None else (stride,)
+        unusual = []
+        for step in steps:
+            rest = (self.size - 1) * step + extent - self.out
+            most = max(step, self.dilation)  # the output padding is below it
+            if pads is not None:
+                extra = sum(pads) - rest
+                if min(pads) >= 0 and 0 <= extra < most:
+                    yield step, pads, extra
+            elif rest >= 0 or -rest < most:
+                begin = max(rest, 0) // 2
+                found = step, (begin, max(rest, 0) - begin), max(-rest, 0)
+                if found[1][1] < extent:
+                    yield found
+                else:
+                    unusual.append(found)
+        yield from unusual
 
 
 class _Axis(Struct, frozen=True):
