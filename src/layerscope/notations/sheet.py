@@ -18,7 +18,7 @@ from layerscope.graph.types import Claims, Shape, elements
 from layerscope.ops import SPECS, display_name
 from layerscope.report import Layer, Report
 from layerscope.report.numbers import ABOUT, plus_unknown
-from layerscope.sheets.stages import Stage, convolved, pool_stage, stage_of
+from layerscope.sheets.stages import SheetStage, convolved, pool_stage, stage_of
 
 UNITS = (("T", 10**12), ("G", 10**9), ("M", 10**6), ("K", 10**3))
 IN_FULL = 10_000  # smaller counts are printed exactly
@@ -155,10 +155,10 @@ def _numbers(report: Report, listed: Iterable[Layer]) -> dict[str, str]:
 
 def _stages(report: Report) -> dict[str, int]:
     """Per layer, the number of resolution changes of convolutions on the longest path to it."""
-    stage_by_tensor = {tensor.name: Stage() for tensor in report.inputs}
+    stage_by_tensor = {tensor.name: SheetStage() for tensor in report.inputs}
     stages = {}
     for layer in report.layers:
-        sources = [(stage_by_tensor.get(t.name, Stage()), t.shape) for t in layer.inputs]
+        sources = [(stage_by_tensor.get(t.name, SheetStage()), t.shape) for t in layer.inputs]
         stage = stage_of(sources, layer.output)
         if layer.op in ("conv", "conv_transpose") and layer.call is not None:
             stage = convolved(stage, layer.call.x, layer.output)

@@ -29,7 +29,7 @@ from layerscope.graph.attributes import Opaque
 from layerscope.graph.names import document_op
 from layerscope.graph.types import Claims, Graph, Node, Shape, Source, Tensor
 from layerscope.ops import SPECS
-from layerscope.sheets.stages import Stage, convolved, pool_stage, stage_of
+from layerscope.sheets.stages import SheetStage, convolved, pool_stage, stage_of
 
 NEAR = 24  # earlier outputs of different shapes that are tried as the input of a row
 WRONG = 10  # one row in so many may have a wrong figure in a chain
@@ -90,7 +90,7 @@ class RowOutput(Struct, frozen=True):
 
     tensor: str
     shape: Shape | None
-    stage: Stage = Stage()
+    stage: SheetStage = SheetStage()
 
 
 class _Assembly:
@@ -105,7 +105,7 @@ class _Assembly:
         self.outputs: list[RowOutput] = []
         self.by_key: dict[str, RowOutput] = {}
         # last output of each shape in each stage, the latest last
-        self.shapes: dict[tuple[Shape, Stage], RowOutput] = {}
+        self.shapes: dict[tuple[Shape, SheetStage], RowOutput] = {}
         self.read: set[str] = set()
         self.normalized: set[str] = set()  # tensors that a norm or an activation reads
         self.names: set[str] = set()
@@ -366,7 +366,7 @@ def _op(row: LayerRow) -> str:
     return row.op or KINDS.get(row.kind, "")
 
 
-def _stage(reads: Sequence[RowOutput], output: Shape | None, op: str = "") -> Stage:
+def _stage(reads: Sequence[RowOutput], output: Shape | None, op: str = "") -> SheetStage:
     """The stage of a row that reads these."""
     stage = stage_of([(each.stage, each.shape) for each in reads], output)
     given = reads[0].shape if reads else None

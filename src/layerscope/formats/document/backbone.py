@@ -47,7 +47,7 @@ def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
 
 
 def _with_blanks(rows: Sequence[LayerRow]) -> Iterator[LayerRow]:
-    """The rows; channels and sizes that are those of a row without a known output are traced."""
+    """The rows; blank channels and sizes that repeat those of an open row above are traced."""
     for n, row in enumerate(rows):
         before = rows[n - 1] if n else row
         blank = [cell for cell in row.cells if cell in ("**channel**\t", "size\t")]

@@ -128,6 +128,22 @@ def _facts(row: LayerRow, op: str, call: Call) -> Iterator[bool]:
     """Whether the call has each figure that the row prints."""
     if row.output is not None:
         yield same_shape(call.y, row.output)
+    yield from _count_facts(row, op, call)
+    if op == "conv_transpose":
+        yield from _transposed_facts(row, call)
+    if SPECS[op].family == "pooling":
+        yield from _pool_facts(row, op, call)
+    if row.rounded:
+        sizes = (*call.y, *(1,) * (len(row.rounded) - len(call.y)))  # a vector is a map of one
+        yield len(row.rounded) == len(sizes) and all(
+            size.stands_for(count) for size, count in zip(row.rounded, sizes, strict=True)
+        )
+    if row.filters is not None and op in COUNTED:
+        yield row.filters == call.y[1]
+
+
+def _count_facts(row: LayerRow, op: str, call: Call) -> Iterator[bool]:
+    """Whether the parameters, operations and activations are those that are printed."""
     for meaning in PARAMS:
         if meaning in row.amounts and op in (*COUNTED, "scale", "prelu", "layer_norm"):
             params = sum(p.elements for p in params_of(op, call) if p.learnable)
@@ -139,27 +155,28 @@ def _facts(row: LayerRow, op: str, call: Call) -> Iterator[bool]:
         if meaning in row.amounts and op == pool:
             under = call.attributes.window.positions * elements(call.y)
             yield row.amounts[meaning].stands_for(under)
-    if row.kernel is not None and op.startswith("global_"):
-        yield row.kernel == call.x[2:]
-    if row.rounded:
-        sizes = (*call.y, *(1,) * (len(row.rounded) - len(call.y)))  # a vector is a map of one
-        yield len(row.rounded) == len(sizes) and all(
-            size.stands_for(count) for size, count in zip(row.rounded, sizes, strict=True)
-        )
-    if row.group_channels is not None and op == "conv_transpose":
+    if "activations" in row.amounts and SPECS[op].family != "loss":
+        yield row.amounts["activations"].stands_for(elements(call.y))
+
+
+def _transposed_facts(row: LayerRow, call: Call) -> Iterator[bool]:
+    """Whether the groups and products of a transposed convolution are those that are printed."""
+    if row.group_channels is not None:
         groups = call.attributes.groups
         yield row.group_channels in (call.x[1] // groups, call.y[1] // groups)
-    if row.upsampled is not None and op == "conv_transpose":
+    if row.upsampled is not None:
         yield row.upsampled.stands_for(_upsampled(call))
-    if row.changes and SPECS[op].family == "pooling":
+
+
+def _pool_facts(row: LayerRow, op: str, call: Call) -> Iterator[bool]:
+    """Whether a pool has the printed kernel or bins, and changes its input if the row says so."""
+    if row.kernel is not None and op.startswith("global_"):
+        yield row.kernel == call.x[2:]
+    if row.changes:
         window = getattr(call.attributes, "window", None)
         yield call.y != call.x or (window is not None and window.positions > 1)
     if op.startswith("adaptive_"):
         yield from _bin_facts(row, call)
-    if "activations" in row.amounts and SPECS[op].family != "loss":
-        yield row.amounts["activations"].stands_for(elements(call.y))
-    if row.filters is not None and op in COUNTED:
-        yield row.filters == call.y[1]
 
 
 def _upsampled(call: Call) -> int:
@@ -330,8 +347,8 @@ def _pool(op: str) -> Callable[[LayerRow, tuple[Shape, ...], bool], Candidates]:
         x = shapes[0]
         if len(x) < 3:
             return
-        told = row.kernel or any(meaning in row.amounts for meaning in POOLED)
-        steps = DILATIONS if told else DILATIONS[:1]
+        is_judged = row.kernel or any(meaning in row.amounts for meaning in POOLED)
+        steps = DILATIONS if is_judged else DILATIONS[:1]
         for dilation in [row.dilation] if row.dilation else [(n,) * (len(x) - 2) for n in steps]:
             dilated = replace(row, dilation=dilation)
             for kernel in _pool_kernels(row, x):

@@ -78,7 +78,7 @@ def as_said(row: LayerRow, label: str, memory: str) -> LayerRow:
     """The row with the op that its label names, where it is no convolution, pool or product.
 
     Its memory, which counts the elements of all images, tells whether it has other images than the
-    input: then its output is not known.
+    input: then its output is open.
     """
     named = label in SPECS and SPECS[label].family not in WINDOWED
     if row.kind in SAID and row.kind != "unknown" and not named:
