@@ -58,6 +58,7 @@ MARKUP = (
 )
 BOLD = re.compile(r"\*\*([^*]+)\*\*")
 REMARK = re.compile(r"\s*[(（][^()（）\d=+*/]*[)）]\s*$")  # (wrong), behind a number
+COMMENT = re.compile(r"(?<=\d)\s+(?:#|//|<-|←).*$")  # 480  # four times as many
 SCIENTIFIC = re.compile(
     r"(\d+(?:\.\d+)?)\s*(?:[×xX*·]|\\times|\\cdot)\s*10\s*(?:\^|\*\*)\s*[{(]?\s*([-+−]?\d{1,3})\s*[})]?(?!\d)"
 )
@@ -193,7 +194,7 @@ def _number(text: str) -> Figure | None:
     """One number with its suffix, and nothing else but a word behind it."""
     about = ABOUT.match(text)
     rest = text[about.end() :] if about else text
-    rest = REMARK.sub("", rest)
+    rest = REMARK.sub("", COMMENT.sub("", rest))
     rest = RAISED.sub(lambda m: "^" + m[0].translate(SUPERSCRIPTS), rest)
     power = SCIENTIFIC.fullmatch(rest.strip())
     if power:
