@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
-from layerscope.documents.reader import BREAK, load
+from layerscope.documents.reader import BREAK, load, uncommented
 from layerscope.errors import FormatError, NoTable, UsageError
 from layerscope.formats.document.assembly import network_of
 from layerscope.formats.document.rows import PrintedNetwork
@@ -112,7 +112,7 @@ def _with_others(graph: Graph, found: Sequence[PrintedNetwork], number: int) -> 
 
 def networks_of(text: str) -> tuple[PrintedNetwork, ...]:
     """All networks of a text, in its order."""
-    lines = BREAK.split(text)
+    lines = uncommented(BREAK.split(text))
     found = list(_networks(lines))
     found.sort(key=lambda network: network.line)
     return tuple(found)

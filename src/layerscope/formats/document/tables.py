@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from layerscope.documents.headings import Meaning
 from layerscope.documents.reader import read as read_tables
 from layerscope.documents.types import Table
+from layerscope.formats.document.matconvnet_tables import tables as displays
 from layerscope.formats.document.names import bare
 from layerscope.formats.document.rows import Amount, LayerRow, PrintedNetwork
 from layerscope.graph.types import Shape
@@ -24,7 +25,7 @@ COUNTED: tuple[Meaning, ...] = (
 
 def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
     """A network for each table of layers; tables of models or of results are none."""
-    for table in tables_in(lines):
+    for table in (*tables_in(lines), *displays(lines)):
         sheet = sheet_of(table)
         network = None if sheet is None else network_of_sheet(sheet)
         if network is not None:
