@@ -393,3 +393,19 @@ def test_torchstat_on_narrow_maps_and_branches() -> None:
     assert named(text) == []
     found = named(text.replace("13,824.0", "13,284.0"))
     assert [column for _, column, _ in found] == ["MAdd"]
+
+
+def test_a_row_of_a_log_takes_the_row_above() -> None:
+    """An earlier row has the right output as well."""
+    text = """\
+layer     filters    size              input                output
+   0 conv     16  3 x 3 / 1     4 x   4 x   3   ->     4 x   4 x  16  0.000 BF
+   1 connected                         256   ->   512
+   2 dropout       p = 0.50            512   ->   512
+   3 connected                         512   ->   512
+   4 connected                         512   ->    10
+"""
+    assert named(text) == []
+    wrong = text.replace("3 connected                         512   ->   512",
+                         "3 connected                         512   ->   517")  # fmt: skip
+    assert [row for row, _, _ in named(wrong)] == ["3"]

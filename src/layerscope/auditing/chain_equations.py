@@ -44,8 +44,8 @@ def _chain(
         return
     shape, taken = layer.get("cin", "hin", "win"), dict(given_sizes(layer, before))
     above = [given.value for given in taken.values() if given is not None]
-    free = (shape is not None and shape in outputs) or _is_flat(layer, before)
-    free = free or _are_apart(layer, before)
+    seen = shape is not None and shape in outputs and not layer.connected
+    free = seen or _is_flat(layer, before) or _are_apart(layer, before)
     near: list[tuple[int, ...]] = []
     if shape is not None and len(above) == len(shape) and not free:
         near = [o for o in outputs if _differences(shape, o) == 1]

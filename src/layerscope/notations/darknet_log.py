@@ -17,15 +17,16 @@ LAYER = re.compile(
     r"(?:[ \t]+(?P<filters>\d+)(?:\s*/\s*(?P<groups>\d+))?(?=\s+\d+\s*x\s*\d+\s*/))?"
     r"(?:\s+(?P<size>\d+\s*x\s*\d+\s*/\s*\d+)(?:\s*\([^)]*\))?)?"
     r"(?:\s+\d+x|\s+/\s*\d+|\s+p = [\d.]+)?"
-    rf"(?:\s+(?P<input>{SHAPE})\s*->)?\s+(?P<output>{SHAPE})(?:\s+(?P<bf>[\d.]+\s*BF(?:LOPs)?))?\s*$"
+    rf"(?:\s+(?P<input>{SHAPE})\s*->)?\s+(?P<output>{SHAPE})(?:\s+(?P<bf>(?:[\d.]+|\?)\s*BF(?:LOPs)?))?\s*$"
 )
 JOIN = re.compile(
     r"^\s*(?P<layer>\d+)\s+(?P<type>route|shortcut|res|detection|yolo|region)\b.*$", re.IGNORECASE
 )
 TOTAL = re.compile(r"^\s*(?P<layer>Total\s+BFLOPS)\s+(?P<bf>[\d.]+)")
-GROUPS = ("layer", "type", "filters", "groups", "size", "input", "output", "bf")
+GROUPS = ("layer", "type", "filters", "groups", "size", "input", "output", "bf", "from")
 TITLES = {"layer": "layer", "type": "type", "filters": "filters", "groups": "groups",
-          "size": "size/strd", "input": "input", "output": "output", "bf": "BF"}  # fmt: skip
+          "size": "size/strd", "input": "input", "output": "output", "bf": "BF",
+          "from": "from"}  # fmt: skip
 WIDEST = 300  # characters of a line
 
 
@@ -64,6 +65,8 @@ def _row(line: str, number: int) -> Row | None:
         text = groups.get(name) or ""
         if name == "bf":
             text = re.sub("BF(?:LOPs)?", "", text).strip()
+        if name == "from" and match.re is LAYER and int(groups["layer"]):
+            text = str(int(groups["layer"]) - 1)  # a row takes the one above; a route names others
         column = match.start(name) + 1 if groups.get(name) else 1
         cells.append(Cell(text, number, column))
     return Row(number, tuple(cells))
