@@ -59,7 +59,7 @@ SPELLINGS: dict[Meaning, tuple[str, ...]] = {
     "filters": (
         "filters", "filter", "# filters", "num filters", "number of filters", "num filts",
         "kernels", "number of kernels", "feature maps", "卷积核个数", "卷积核数量",
-        "filter number",
+        "filter number", "maps", "特征图", "特征图数", "特征图数量",
     ),
     "in_channels": (
         "input ch", "in ch", "in channels", "input channels", "in_channels", "cin", "ch_in", "ic",
@@ -81,7 +81,7 @@ SPELLINGS: dict[Meaning, tuple[str, ...]] = {
         "output", "output shape", "output size", "out shape", "oshape", "feature map",
         "activation shape", "output volume", "activation size", "输出", "输出尺寸", "输出大小",
         "output tensor", "shape", "size", "output size (length)", "输出特征图尺寸", "输出特征图",
-        "输出特征图大小", "输出形状", "输出维度",
+        "输出特征图大小", "输出形状", "输出维度", "尺寸", "大小",
     ),
     "out_size": (
         "output dim", "out dim", "out size", "spatial size", "data size", "output hw",
@@ -123,7 +123,7 @@ SPELLINGS: dict[Meaning, tuple[str, ...]] = {
     ),
     "flops": (
         "flops", "flop", "#flops", "ops", "计算量", "浮点运算量", "flops count", "# flops",
-        "number of flops", "fp ops", "浮点计算量",
+        "number of flops", "fp ops", "浮点计算量", "forward flops",
     ),
     "madds": ("madd", "madds", "m-adds"),
     "field": (

@@ -60,7 +60,7 @@ NAMED = (
     (("kh", "kw"), r"^\w*(?:conv|pool)[a-z]*\s+(\d{1,2})\s*,"),
     (("sh", "sw"), r"(?:/|\s)\s*s\s*=?\s*(\d)\s*$"),
 )
-IMAGE = re.compile(rf"\s*{AREA}(?:{BY}(\d{{1,4}}))?\b")
+IMAGE = re.compile(rf"(?<![\dx×*]){AREA}(?:{BY}(\d{{1,4}}))?\b")
 GRAY = re.compile(r"gr[ae]y|灰度|单通道|monochrome")
 PADDED = re.compile(r"\b(same|valid)\b", re.IGNORECASE)
 Patterns = tuple[tuple[tuple[str, ...], str], ...]
@@ -84,7 +84,7 @@ def named_window(text: str) -> Mapping[str, int]:
 def image_of(text: str) -> Mapping[str, int]:
     """The size of an image: `32x32x3 RGB image`, `32x32 gray`."""
     words = _words(text)
-    match = IMAGE.match(words)
+    match = IMAGE.search(words)
     if match is None:
         return {}
     high, wide, channels = match.groups()

@@ -39,6 +39,7 @@ FIGURES = (
 )  # fmt: skip
 COUNTED = ("params", "weights")  # headings of counts, which may have words below them
 NAMELESS = (*FIGURES, "ops", "connected")  # columns that do not say what a row itself is
+WHOLE_SHAPES: dict[Meaning, Meaning] = {"in_size": "input", "out_size": "output"}
 MANY_SHAPES = 3  # from which on a column that contradicts them is another one
 TYPED = 10  # of so many descriptions all but one say a kind, if they are types
 FIELDS = ("field", "jump", "jump_in", "offset")
@@ -195,6 +196,9 @@ def _by_cells(table: Table, headings: list[Heading | None]) -> tuple[Heading | N
     columns = [
         [row.cells[n].text for row in table.rows if n < len(row)] for n in range(len(headings))
     ]
+    for n, heading in enumerate(headings):
+        if heading and heading.meaning in WHOLE_SHAPES and _are_shapes(columns[n]):
+            headings[n] = replace(heading, meaning=WHOLE_SHAPES[heading.meaning])
     outputs = [n for n, h in enumerate(headings) if h and h.meaning == "output"]
     if len(outputs) == 2:
         _tell_apart(table, headings, columns, outputs)
@@ -209,6 +213,11 @@ def _by_cells(table: Table, headings: list[Heading | None]) -> tuple[Heading | N
         for n in [n for n in open_ if _are_described(columns[n])][:1]:
             headings[n] = Heading(table.heading.cells[n].text, "description")
     return tuple(headings)
+
+
+def _are_shapes(texts: Sequence[str]) -> bool:
+    """Whether most cells have more axes than height and width."""
+    return 2 * sum(len(axes(text)) > 3 for text in texts) > len(texts)
 
 
 def _has(headings: Sequence[Heading | None], *meanings: Meaning) -> bool:
@@ -268,7 +277,7 @@ def _are_described(texts: Sequence[str]) -> bool:
     sized = sum(
         bool(described(text)) and re.search(r"[^\W\d_]{2}", text) is not None for text in given
     )
-    figures = sum(read(text) is not None for text in given)
+    figures = sum(read(text) is not None and not described(text) for text in given)
     return sized > 1 and 2 * sized >= len(given) and 4 * figures < len(given)
 
 

@@ -44,7 +44,7 @@ def tables_in(lines: Sequence[str], titles: tuple[str, ...] = ()) -> list[Table]
 
 
 def network_of_sheet(sheet: Sheet, *, notation: bool = False) -> PrintedNetwork | None:
-    """The rows of a sheet as layers; None if no row says what kind of layer it is.
+    """The rows of a sheet as layers; None if no row says a kind of layer or a window.
 
     In a notation every row is a layer, and what its cells leave open is not taken from others.
     """
@@ -52,7 +52,9 @@ def network_of_sheet(sheet: Sheet, *, notation: bool = False) -> PrintedNetwork 
     list(correct_kinds(layers))
     branched = False
     if not notation:
-        if not any(layer.kind not in ("input", "unknown") for layer in layers):
+        if not any(
+            each.kind not in ("input", "unknown") or "kh" in each.printed for each in layers
+        ):
             return None
         branched = attach(layers)
         infer(layers, branched=branched)
