@@ -234,6 +234,20 @@ def test_whole_shapes_below_a_heading_of_sizes() -> None:
     assert named(text.replace("216", "261")) == [("0", "# Parameters", "figure")]
 
 
+def test_figures_are_cut_where_they_have_no_decimals() -> None:
+    """As Lightning prints them: 28,311,552 is 28.3 M, and 150,994,944 is 150 M."""
+    text = """\
+| | Name | Type | Params | FLOPs | In sizes | Out sizes |
+|---|---|---|---|---|---|---|
+| 0 | a | Conv2d | 864 | 28.3 M | [1, 3, 256, 256] | [1, 32, 128, 128] |
+| 1 | b | Conv2d | 9.2 K | 301 M | [1, 32, 128, 128] | [1, 32, 128, 128] |
+| 2 | c | Conv2d | 18.4 K | 603 M | [1, 32, 128, 128] | [1, 64, 128, 128] |
+| 3 | d | Conv2d | 36.9 K | 1.2 B | [1, 64, 128, 128] | [1, 64, 128, 128] |
+"""
+    assert named(text) == []
+    assert named(text.replace("301 M", "331 M")) == [("1", "FLOPs", "figure")]
+
+
 def test_channels_that_pools_keep_come_first() -> None:
     text = """\
 \\begin{tabular}{llrr}

@@ -89,9 +89,10 @@ class ColumnConvention(Struct, frozen=True):
         times = f" x {self.factor}" if self.factor != 1 else ""
         batch = f" x batch {self.batch}" if self.batch != 1 else ""
         unit = f", K by {self.base}" if self.base != 1000 else ""
-        cut = {"round": "", "cut": ", cut", "round figures": ", to significant figures"}.get(
-            self.rounding, ", cut to significant figures"
-        )
+        cut = {
+            "round": "", "cut": ", cut", "round figures": ", to significant figures",
+            "cut whole": ", cut without decimals", "cut figures": ", cut to significant figures",
+        }[self.rounding]  # fmt: skip
         return "; ".join(parts or ["no figure"]) + times + batch + unit + cut
 
 

@@ -74,7 +74,7 @@ SPELLINGS: dict[Meaning, tuple[str, ...]] = {
     ),
     "input": (
         "input", "input shape", "input size", "in shape", "输入", "输入尺寸", "输入大小",
-        "input tensor", "in size", "in_shape",
+        "input tensor", "in size", "in sizes", "in_shape",
     ),
     "in_size": ("input dim", "in dim", "input resolution (layer)", "input hw"),
     "output": (
@@ -85,7 +85,8 @@ SPELLINGS: dict[Meaning, tuple[str, ...]] = {
     ),
     "out_size": (
         "output dim", "out dim", "out size", "spatial size", "data size", "output hw",
-        "feature size", "hxw", "h×w", "hw", "spatial", "resolution (hxw)", "特征图大小",
+        "feature size", "out sizes",
+        "hxw", "h×w", "hw", "spatial", "resolution (hxw)", "特征图大小",
         "特征图尺寸",
         "output spatial", "output spatial size", "spatial output", "image size (out)",
     ),

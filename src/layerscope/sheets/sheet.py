@@ -38,6 +38,7 @@ FIGURES = (
     "time", "comparisons", "additions", "divisions", "exponentials", "read", "written", "traffic",
 )  # fmt: skip
 COUNTED = ("params", "weights")  # headings of counts, which may have words below them
+OPERATIONS = ("macs", "flops", "madds")
 NAMELESS = (*FIGURES, "ops", "connected")  # columns that do not say what a row itself is
 WHOLE_SHAPES: dict[Meaning, Meaning] = {"in_size": "input", "out_size": "output"}
 MANY_SHAPES = 3  # from which on a column that contradicts them is another one
@@ -403,8 +404,14 @@ def _claims(
         figure = read(area[1] if area is not None and in_pixels else cell.text)
         if figure is None and total and (first := LEADING.match(cell.text)):
             figure = read(first[0])  # `138M parameters`, `24M * 4 bytes ~= 93MB / image`
+        if figure is not None and heading.meaning in OPERATIONS and _is_bare_byte(figure):
+            figure = replace(figure, power=3, prefix="B", unit="")  # 1.2 B: billions
         found.append((heading.meaning, heading, cell, figure, False))
     return found
+
+
+def _is_bare_byte(figure: Figure) -> bool:
+    return figure.unit == "byte" and not figure.power and figure.scale == 1
 
 
 def _naming_order(rows: Sequence[Row], headings: Sequence[Heading | None]) -> tuple[Meaning, ...]:
