@@ -23,18 +23,24 @@ def explained(text: str) -> list[tuple[str, int, int]]:
 ELEMENTS = """\
 |  | Activation shape | Activation size | # parameters |
 |---|---|---|---|
-| **Input:** | (20, 20, 2) | 800 | 0 |
-| **CONV1(f=5, s=1)** | (16, 16, 6) | 1,536 | 306 |
-| **POOL1** | (8, 8, 6) | 384 | 0 |
-| **CONV2(f=3, s=1)** | (6, 6, 9) | 324 | 495 |
-| **POOL2** | (3, 3, 9) | 81 | 0 |
-| **FC3** | (30, 1) | 30 | 2460 |
+| **Input:** | (20, 20, 3) | 1,200 | 0 |
+| **CONV1(f=5, s=1)** | (16, 16, 7) | 1,792 | 532 |
+| **POOL1** | (8, 8, 7) | 448 | 0 |
+| **CONV2(f=3, s=1)** | (6, 6, 14) | 504 | 896 |
+| **POOL2** | (3, 3, 14) | 126 | 0 |
+| **FC3** | (30, 1) | 30 | 3810 |
 | **FC4** | (12, 1) | 12 | 372 |
 | **Softmax** | (4, 1) | 4 | 52 |
 """
 # the depth of filters and all biases but one are forgotten: nothing but zeros is right
 SLIPS = ELEMENTS
-for right, wrong in (("306", "156"), ("495", "90"), ("2460", "2431"), ("372", "361"), ("52", "49")):
+for right, wrong in (
+    ("532", "182"),
+    ("896", "140"),
+    ("3810", "3781"),
+    ("372", "361"),
+    ("52", "49"),
+):
     SLIPS = SLIPS.replace(f"| {right} |", f"| {wrong} |")
 
 
@@ -44,8 +50,8 @@ def test_elements_beside_shapes() -> None:
 
 
 @pytest.mark.parametrize(("right", "wrong", "row", "column"), [
-    ("1,536", "1,586", "**CONV1(f=5, s=1)**", "Activation size"),
-    ("| 495", "| 435", "**CONV2(f=3, s=1)**", "# parameters"),
+    ("1,792", "1,782", "**CONV1(f=5, s=1)**", "Activation size"),
+    ("| 896", "| 836", "**CONV2(f=3, s=1)**", "# parameters"),
     ("| 52", "| 62", "**Softmax**", "# parameters"),
 ])  # fmt: skip
 def test_a_wrong_cell_beside_elements(right: str, wrong: str, row: str, column: str) -> None:

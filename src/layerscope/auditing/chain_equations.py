@@ -44,8 +44,7 @@ def _chain(
         return
     shape, taken = layer.get("cin", "hin", "win"), dict(given_sizes(layer, before))
     above = [given.value for given in taken.values() if given is not None]
-    seen = shape is not None and shape in outputs and not layer.connected
-    free = seen or _is_flat(layer, before) or _are_apart(layer, before)
+    free = _is_output(layer, outputs) or _is_flat(layer, before) or _are_apart(layer, before)
     near: list[tuple[int, ...]] = []
     if shape is not None and len(above) == len(shape) and not free:
         near = [o for o in outputs if _differences(shape, o) == 1]
@@ -65,6 +64,16 @@ def _chain(
                 given.cells.union(fact.cells, *(other.cells for other in others)), holds, target,
                 str(given.value), reason, copied=True, holds_with=_either(given, fact, others),
             )  # fmt: skip
+
+
+def _is_output(layer: RowLayer, outputs: set[tuple[int, ...]]) -> bool:
+    """Whether an earlier row has the input of a row that may take it.
+
+    A row that says what it takes does not, but for convolutions of a part of the channels.
+    """
+    return layer.get("cin", "hin", "win") in outputs and (
+        not layer.connected or layer.kind == "conv"
+    )
 
 
 def _are_apart(layer: RowLayer, before: RowLayer) -> bool:

@@ -279,12 +279,13 @@ def _ways(
 
 
 def _forgets_depth(layer: RowLayer) -> bool:
-    """Whether the parameters of a row are those of filters of depth 1, which it cannot have.
+    """Whether the parameters of a first row are those of filters of depth 1, which it cannot have.
 
     Where a document leaves the depth out in one row, it may do so in others.
     """
     got = layer.get("kh", "kw", "cin", "cout")
-    if layer.kind != "conv" or got is None or got[2] < 2 or got[3] % got[2] == 0:
+    first = layer.before is not None and layer.before.kind == "input"
+    if layer.kind != "conv" or not first or got is None or got[2] < 2 or got[3] % got[2] == 0:
         return False
     claims = [c for c in _figures(layer) if c.meaning in ("params", "weights")]
     shallow = got[0] * got[1] * got[3]

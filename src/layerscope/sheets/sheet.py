@@ -248,7 +248,7 @@ def _are_channels(rows: Sequence[Row], column: int, shapes: int) -> bool:
     right = of = 0
     for row in rows:
         shape = axes(row.cells[shapes].text) if max(column, shapes) < len(row) else ()
-        given = axes(row.cells[column].text) if len(shape) == 3 else ()
+        given = axes(row.cells[column].text) if len(shape) == 3 and 1 not in shape else ()
         of += len(given) == 1
         right += len(given) == 1 and given[0] in shape
     return of < MANY_SHAPES or 2 * right >= of
