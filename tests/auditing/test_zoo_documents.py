@@ -50,6 +50,8 @@ CLASSES = [
     ("gpt2", "cs231n.md"),  # figures that are rounded to two digits, one without a formula
     ("bert_base", "cs231n.md"),
     ("llama-7b", "keras"),  # numbers that the column breaks
+    ("inception_v3-slim", "ptflops"),  # norms with a shift and no scale
+    ("resnet_v2_200-slim", "matconvnet"),  # biases in some convolutions, and norms in others
 ]
 
 

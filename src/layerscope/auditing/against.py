@@ -71,7 +71,10 @@ class _Chosen(Struct, frozen=True):
         times = f" x {self.factor}" if self.factor != 1 else ""
         batch = f" x batch {self.batch}" if self.batch != 1 else ""
         unit = f", K by {self.base}" if self.base != 1000 else ""
-        how = {"round": "", "cut": ", cut", "round figures": ", to significant figures"}
+        how = {
+            "round": "", "cut": ", cut", "round figures": ", to significant figures",
+            "cut whole": ", cut without decimals",
+        }  # fmt: skip
         return (
             self.quantity.says
             + times

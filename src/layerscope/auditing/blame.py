@@ -20,6 +20,7 @@ from layerscope.documents.figures import Figure
 from layerscope.limits import MOST_SIZE
 from layerscope.sheets.kernels import WITH_KERNEL
 from layerscope.sheets.sheet import WHOLE, sheet_with, sheet_without
+from layerscope.sheets.sizes import WINDOW_PARTS
 from layerscope.sheets.structure import CellPart, Cells, RowLayer, value_of
 
 CANDIDATES = 24  # parts of cells that are left out one after the other
@@ -64,10 +65,33 @@ def blamed(checked: Checked) -> tuple[list[Suspect], int]:
             work -= len(checked.sheet.rows)
             equations = [e for e in equations if e.holds or e not in linked]
         else:
-            found.append(next(suspects(equations)))
+            found.append(_repairable(checked, equations, linked))
         sure = _has_sure_input(checked, found[-1].parts[0])
         equations = [e for e in equations if _is_left(e, found[-1], sure=sure)]
     return (_independent(checked, found) if work > 0 else found), 0
+
+
+def _repairable(
+    checked: Checked, equations: Sequence[Equation], linked: Sequence[Equation]
+) -> Suspect:
+    """The cell in most broken equations; if no value in it mends these, a figure that is wrong.
+
+    Two wrong figures may have a right size in common.
+    """
+    first = next(suspects(equations))
+    at = first.parts[0]
+    if len(first.parts) > 1 or first.equation.target == at or list(_values(checked, at, linked)):
+        return first
+    good = Counter(part for e in equations if e.holds and not e.copied for part in e.cells)
+    wrong = [
+        e for e in linked
+        if at in e.cells and e.number is not None and e.holds_with is not None
+        and e.holds_with(e.target, e.number)
+    ]  # fmt: skip
+    if len({e.target[0] for e in wrong}) < 2 or at[2] in WINDOW_PARTS.values():
+        return first
+    own = min(wrong, key=lambda e: (good[e.target], e.target))
+    return Suspect((own.target,), own)
 
 
 def _suspect(checked: Checked, trials: Sequence[_Trial], linked: Sequence[Equation]) -> Suspect:

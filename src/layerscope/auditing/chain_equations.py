@@ -7,11 +7,13 @@ from fractions import Fraction
 from math import prod
 
 from layerscope.auditing.equations import Equation
-from layerscope.sheets.kinds import POOLS
+from layerscope.sheets.kinds import POOLS, SAME_SHAPE
 from layerscope.sheets.open_ends import Tensors
+from layerscope.sheets.rules import WEIGHTS
 from layerscope.sheets.sheet import WHOLE
 from layerscope.sheets.structure import CellPart, RowLayer, SizeFact, given_sizes
 
+CONFIRMED = 100  # parameters from which on it is no chance that they are those of some channels
 GROUPED = 3  # convolutions in groups from which on they are a habit of the network
 
 
@@ -42,7 +44,7 @@ def _chain(
         return
     shape, taken = layer.get("cin", "hin", "win"), dict(given_sizes(layer, before))
     above = [given.value for given in taken.values() if given is not None]
-    free = (shape is not None and shape in outputs) or _is_flat(layer, before)
+    free = _is_output(layer, outputs) or _is_flat(layer, before) or _are_apart(layer, before)
     near: list[tuple[int, ...]] = []
     if shape is not None and len(above) == len(shape) and not free:
         near = [o for o in outputs if _differences(shape, o) == 1]
@@ -62,6 +64,41 @@ def _chain(
                 given.cells.union(fact.cells, *(other.cells for other in others)), holds, target,
                 str(given.value), reason, copied=True, holds_with=_either(given, fact, others),
             )  # fmt: skip
+
+
+def _is_output(layer: RowLayer, outputs: set[tuple[int, ...]]) -> bool:
+    """Whether an earlier row has the input of a row that may take it.
+
+    A row that says what it takes does not, but for convolutions of a part of the channels.
+    """
+    return layer.get("cin", "hin", "win") in outputs and (
+        not layer.connected or layer.kind == "conv"
+    )
+
+
+def _are_apart(layer: RowLayer, before: RowLayer) -> bool:
+    """Whether a row between two others is left out: each is right by its own parameters."""
+    return _is_confirmed(layer) and _is_confirmed(_weighted(before))
+
+
+def _weighted(layer: RowLayer | None) -> RowLayer | None:
+    """The last layer with parameters whose channels reach a row."""
+    while layer is not None and layer.kind in (*SAME_SHAPE, *POOLS, "global_pool", "flatten"):
+        layer = layer.before
+    return layer
+
+
+def _is_confirmed(layer: RowLayer | None) -> bool:
+    """Whether the exact parameters of a row are those of its channels."""
+    if layer is None or layer.kind not in ("conv", "fc", "deconv"):
+        return False
+    given = [c for c in layer.row.claims if c.figure and c.meaning in ("params", "weights")]
+    counts = [rule.count(layer) for rule in WEIGHTS[layer.kind]]
+    return any(
+        c.figure is not None and not c.figure.power and c.figure.value() >= CONFIRMED
+        and c.figure.value() * c.heading.scale in counts
+        for c in given
+    )  # fmt: skip
 
 
 def _is_flat(layer: RowLayer, before: RowLayer) -> bool:

@@ -265,8 +265,11 @@ def _blank(checked: Checked, claim: Claim) -> Finding:
 # what is said of columns whose figures follow from other cells of the table
 FOLLOWS = {
     "share": "share of a column in percent", "field": "from the kernel and the row above",
-    "jump": "from the stride and the row above", "offset": "from the window and the row above",
+    "jump": "from the stride and the row above", "jump_in": "the jump of the row above",
+    "offset": "from the window and the row above",
 }  # fmt: skip
+SHARES = "share of its column in percent"
+FORMULAS = "by formulas in its cells, and sums"
 
 
 def _audited(checked: Checked, equations: Sequence[Equation]) -> tuple[AuditedColumn, ...]:
@@ -282,7 +285,8 @@ def _audited(checked: Checked, equations: Sequence[Equation]) -> tuple[AuditedCo
             text = convention.text()
             explained, of = _explained(convention, claims, checked.layers)
         elif checked_cells:
-            text = FOLLOWS.get(key[0], "share of its column in percent")
+            shared = any(c.figure is not None and c.figure.unit == "%" for c in filled)
+            text = FOLLOWS.get(key[0], SHARES if shared else FORMULAS)
             explained, of = sum(checked_cells), len(checked_cells)
         else:
             text, explained, of = "no convention found", 0, len(filled)

@@ -23,6 +23,7 @@ MANY_PARTS = 10**9  # of a step: what is cut off is less than one
 MANY = 5  # rows from which on one rule for a kind that is not named is believed
 FEW = 4  # figures with a prefix, below which they show no base or rounding
 BIASED = "weights and biases"
+SLIPS = 3  # figures from which on the same slips are no chance
 SAMPLE = 60  # rows of each kind by which a convention is chosen
 Key = tuple[Meaning, str]  # of a column: its meaning, and its heading unless labels say the meaning
 Way = tuple[int, Rounding]  # of writing figures: what K counts, and how they are rounded
@@ -88,9 +89,10 @@ class ColumnConvention(Struct, frozen=True):
         times = f" x {self.factor}" if self.factor != 1 else ""
         batch = f" x batch {self.batch}" if self.batch != 1 else ""
         unit = f", K by {self.base}" if self.base != 1000 else ""
-        cut = {"round": "", "cut": ", cut", "round figures": ", to significant figures"}.get(
-            self.rounding, ", cut to significant figures"
-        )
+        cut = {
+            "round": "", "cut": ", cut", "round figures": ", to significant figures",
+            "cut whole": ", cut without decimals", "cut figures": ", cut to significant figures",
+        }[self.rounding]  # fmt: skip
         return "; ".join(parts or ["no figure"]) + times + batch + unit + cut
 
 
@@ -128,6 +130,41 @@ def choices(
     if len(best) > 1 and len(filled) > len(given):  # rows that are not in the sample decide
         best.sort(key=lambda each: -_written(each, filled))
     return [replace(each, written=_written(each, given)) for each in best]
+
+
+def by_slips(
+    convention: ColumnConvention, claims: Sequence[Claim], layers: dict[int, RowLayer]
+) -> ColumnConvention | None:
+    """Weights and biases, if all figures that differ are those of usual slips; else None.
+
+    Filters of depth 1 for those as deep as their input, or one bias for all outputs: a column
+    in which nothing but zeros is right shows what it means by its mistakes.
+    """
+    if convention.meaning != "params":
+        return None
+    by_kind = {
+        kind: next((way for way in rules("params", kind) if way.says == BIASED), rule)
+        for kind, rule in convention.by_kind.items()
+    }
+    found = replace(convention, by_kind=by_kind, unsettled=())
+    slips = 0
+    for claim in claims:
+        layer, figure = layers.get(claim.row), claim.figure
+        number = found.count(layer) if layer is not None else None
+        if figure is None or layer is None or number is None or found.explains(figure, number):
+            continue
+        if figure.power or figure.value() not in _slips_of(layer):
+            return None
+        slips += 1
+    return found if slips >= SLIPS else None
+
+
+def _slips_of(layer: RowLayer) -> tuple[int, ...]:
+    """Numbers of parameters that authors compute by mistake."""
+    filters, inner = layer.get("kh", "kw", "cout"), layer.get("cin", "hin", "win", "cout")
+    if layer.kind == "conv" and filters is not None:
+        return (prod(filters) + filters[-1],)
+    return (prod(inner) + 1,) if layer.kind == "fc" and inner is not None else ()
 
 
 def agreed(columns: Mapping[Key, Sequence[ColumnConvention]]) -> dict[Key, ColumnConvention]:

@@ -32,7 +32,8 @@ SheetAudit = Callable[[Sheet, int], Profile]
 
 def tables_of(text: str) -> tuple[Table, ...]:
     """All tables of a document; lines that a notation reads are not read again as a table."""
-    lines = reader.BREAK.split(text)  # as the reader counts lines, and editors do
+    # as the reader counts lines, and editors do
+    lines = reader.uncommented(reader.BREAK.split(text))
     found: list[Table] = []
     for module, function in READERS:
         read: Callable[[Sequence[str]], tuple[Table, ...]] = getattr(

@@ -7,11 +7,12 @@ from fractions import Fraction
 from functools import partial
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerscope.auditing.equations import Equation
 from layerscope.documents.figures import Figure
 from layerscope.documents.headings import Meaning
-from layerscope.sheets.kinds import POOLS, SAME_SHAPE
+from layerscope.sheets.kinds import POOLS, SAME_SHAPE, is_composite
 from layerscope.sheets.shapes import steps
 from layerscope.sheets.sheet import WHOLE, Claim
 from layerscope.sheets.structure import CellPart, Cells, RowLayer, SizeFact, with_value
@@ -35,6 +36,7 @@ class _FieldColumns(Struct, frozen=True):
     strides: dict[int, int | None]  # jump before each row, from the strides above it
     whole: int | None  # size of the network's input, beyond which a field need not grow
     phases: dict[int, Fraction]  # rows below an upsampling, and the largest jump above them
+    shifted: bool = False  # rows have the jump of their input
 
     def of(self, row: int) -> tuple[Fraction, Fraction | None] | None:
         """Size and jump of a row."""
@@ -45,25 +47,60 @@ class _FieldColumns(Struct, frozen=True):
 def field_equations(columns: Columns, layers: Sequence[RowLayer]) -> list[Equation]:
     """The equations row by row: of each layer's output, or of its input if that explains more."""
     size, jump, offset = (_by_row(columns, name) for name in ("field", "jump", "offset"))
-    if not (size or jump or offset):
+    before = _by_row(columns, "jump_in")
+    if not (size or jump or offset or before):
         return []
-    field = _FieldColumns(size, jump, offset, _strides(layers), _whole(layers), {})
+    field = _FieldColumns(size, jump or before, offset, _strides(layers), _whole(layers), {})
     field.phases.update(_phases(layers, field))
-    by_row: dict[int, list[Equation]] = {}  # of the outputs of rows
+    if before and not jump:
+        return _of_outputs(replace(field, shifted=True), layers)
+    found = _usual(field, layers)
+    if not jump:
+        return found
+    if before:
+        return [*found, *(e for e in _repeated(before, jump, layers))]
+    shifted = _of_outputs(replace(field, shifted=True), layers)
+    return shifted if _right(shifted) > _right(found) + 1 else found
+
+
+def _usual(field: _FieldColumns, layers: Sequence[RowLayer]) -> list[Equation]:
+    """Rows have the field of their output, or of their input if that explains more."""
+    outputs = _of_outputs(field, layers)
     inputs: list[Equation] = []
     for number, layer in enumerate(layers):
         if layer.kind in (*JOINS, "input") or (number and layer.before is None):
-            continue  # of several rows, or of one that is left open
-        by_row[layer.row.at] = list(_of_row(layer, field, layer))
-        before = layer.before
-        if before is not None:
-            inputs += _of_row(layer, field, before)
+            continue
+        if layer.before is not None:
+            inputs += _of_row(layer, field, layer.before)
         elif (first := _starts(layer, field)) is not None:
             inputs.append(first)
-    outputs = list(_without_other_windows(by_row, layers, field))
-    if _right(inputs) > _right(outputs) + 1:
-        return inputs
-    return [*outputs, *_joins(layers, size), *_joins(layers, jump)]
+    return inputs if _right(inputs) > _right(outputs) + 1 else outputs
+
+
+def _repeated(
+    before: dict[int, Claim], jump: dict[int, Claim], layers: Sequence[RowLayer]
+) -> Iterator[Equation]:
+    """The jump into a row is that out of the row above."""
+    for layer in layers:
+        own, above = before.get(layer.row.at), layer.before
+        value = _value(jump.get(above.row.at)) if above is not None else None
+        if own is None or own.figure is None or value is None or above is None:
+            continue
+        cells = frozenset({own.cell_part, jump[above.row.at].cell_part})
+        yield Equation(
+            cells, own.figure.stands_for(value), own.cell_part, str(value),
+            f"the row above steps by {value}", value, copied=True,
+        )  # fmt: skip
+
+
+def _of_outputs(field: _FieldColumns, layers: Sequence[RowLayer]) -> list[Equation]:
+    """The equations of the outputs of all rows."""
+    by_row: dict[int, list[Equation]] = {}
+    for number, layer in enumerate(layers):
+        if layer.kind not in (*JOINS, "input") and (not number or layer.before is not None):
+            by_row[layer.row.at] = list(_of_row(layer, field, layer))
+    found = _without_other_windows(by_row, layers, field)
+    return [*found, *_joins(layers, field.size), *_joins(layers, field.jump)]
 
 
 def _whole(layers: Sequence[RowLayer]) -> int | None:
@@ -97,7 +134,7 @@ def _without_other_windows(
         equations = by_row.get(layer.row.at, ())
         if layer.kind in OTHER_WINDOWS and own is not None:
             covers = field.whole is not None and own[0] >= field.whole
-            if covers or own in seen:
+            if covers or own in seen or is_composite(layer.row.named):
                 equations = [e for e in equations if e.holds]
         yield from equations
         if own is not None:
@@ -157,7 +194,7 @@ def _starts(layer: RowLayer, field: _FieldColumns) -> Equation | None:
 
 def _of_row(layer: RowLayer, field: _FieldColumns, windowed: RowLayer) -> Iterator[Equation]:
     """The equations of one row, by the window of that row or of the one above."""
-    jump, of_jump = _above(layer, field.jump, 1) if field.jump else _stepped_to(layer, field)
+    jump, of_jump = _jump_into(layer, field)
     size, of_size = _above(layer, field.size, 1)
     offset, of_offset = _above(layer, field.offset, 1)
     covered = size is not None and field.whole is not None and size >= field.whole
@@ -177,7 +214,9 @@ def _of_row(layer: RowLayer, field: _FieldColumns, windowed: RowLayer) -> Iterat
         largest = field.phases.get(layer.row.at)
         if not (largest and span and _is_between(field, layer, size, size + span * largest)):
             yield from _equation(field.size, layer, terms, reason, full)
-    if stride is not None and jump is not None and field.jump:
+    if field.shifted:
+        yield from _shifted(layer, field)
+    elif stride is not None and jump is not None and field.jump:
         reason = f"{jump} x stride {stride.value}"
         terms = _Terms((of_jump, stride.cells), (jump, stride.value), _stepped)
         yield from _equation(field.jump, layer, terms, reason)
@@ -190,6 +229,28 @@ def _of_row(layer: RowLayer, field: _FieldColumns, windowed: RowLayer) -> Iterat
         )  # fmt: skip
         full = _Terms((of_offset,), (offset,), _kept, again) if covered else None
         yield from _equation(field.offset, layer, terms, reason, full)
+
+
+def _jump_into(layer: RowLayer, field: _FieldColumns) -> tuple[Fraction | None, Cells]:
+    """The jump of the input of a row, and the cells that say it."""
+    if not field.jump:
+        return _stepped_to(layer, field)
+    if not field.shifted:
+        return _above(layer, field.jump, 1)
+    own = field.jump.get(layer.row.at)
+    return _value(own), frozenset() if own is None else frozenset({own.cell_part})
+
+
+def _shifted(layer: RowLayer, field: _FieldColumns) -> Iterator[Equation]:
+    """The jump into a row follows from the jump into the row above and its stride."""
+    before = layer.before
+    stride = _window(before)[1] if before is not None and before.kind != "input" else SizeFact(1)
+    jump, of_jump = _above(layer, field.jump, 1)
+    if stride is None or jump is None:
+        return
+    reason = f"{jump} x stride {stride.value} of the row above"
+    terms = _Terms((of_jump, stride.cells), (jump, stride.value), _stepped)
+    yield from _equation(field.jump, layer, terms, reason)
 
 
 def _window(layer: RowLayer) -> tuple[SizeFact | None, SizeFact | None, SizeFact | None]:

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import product
 from math import prod
 
-from layerscope.auditing.conventions import ColumnConvention
+from layerscope.auditing.conventions import BIASED, ColumnConvention
 from layerscope.auditing.equations import Equation
 from layerscope.documents.figures import RULES, Figure
 from layerscope.documents.figures import Rule as Rounding
@@ -47,6 +47,7 @@ def figure_equations(
         holds = (
             any(convention.explains(figure, number * count) for count in times)
             or _is_layers_own(claim, layer, convention)
+            or _is_unbiased(figure, layer, convention)
             or _is_of_axis(figure, layer, convention)
         )
         exact = number * convention.heading.scale
@@ -118,6 +119,15 @@ def _windows(
             ratio = round(figure.value(convention.base) / number)
             ratios[ratio] += ratio > 1 and convention.explains(figure, number * ratio)
     return [ratio for ratio, count in ratios.items() if count > 1]
+
+
+def _is_unbiased(figure: Figure, layer: RowLayer, convention: ColumnConvention) -> bool:
+    """Whether a rounded figure is that of a convolution whose norm has its biases."""
+    rule = convention.by_kind.get(layer.kind)
+    if not (layer.kind == "conv" and layer.normed and figure.power and rule):
+        return False
+    weights = rules("params", "conv")[0].count(layer) if rule.says == BIASED else None
+    return weights is not None and convention.explains(figure, convention.scaled(weights))
 
 
 def _keeps(figure: Figure, layer: RowLayer, convention: ColumnConvention) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
@@ -61,13 +62,13 @@ def audit_ptflops(
     if len(modules) < 2:
         return None
     DOCUMENT_ROWS.check(len(modules), "ptflops' print")
-    root = modules[0]
+    root, norms = modules[0], _parameters_of_norms(modules)
     relations: list[Relation] = []
     columns = []
     for name, title in COLUMNS.items():
         of_whole = "_share" not in name
         found = [relation for module in modules for relation in _sums(module, name)]
-        found += [r for m in modules if of_whole for r in _counts(m, name)]
+        found += [r for m in modules if of_whole for r in _counts(m, name, norms)]
         shares = [] if of_whole else [_share(m, root, name) for m in modules[1:]]
         spans = {c.key: c.span for relation in (*found, *shares) for c in relation.cells}
         right = sum(relation.holds(spans) for relation in (*found, *shares))
@@ -129,7 +130,18 @@ def _share(module: _Module, root: _Module, name: str) -> Relation:
     return share_relation(module.cells[name], module.cells[of], (root.cells[of], root.cells[name]))
 
 
-def _counts(module: _Module, name: str) -> Iterator[Relation]:
+def _parameters_of_norms(modules: Sequence[_Module]) -> int:
+    """How many parameters a channel has in most norms: a scale and a shift, or a shift only."""
+    counts: Counter[int] = Counter()
+    for module in modules:
+        match = NORM.match(module.rest) if "Norm" in module.kind else None
+        low, high = module.cells["params"].span
+        for times in (1, 2) if match is not None else ():
+            counts[times] += match is not None and low <= times * int(match["c"]) <= high
+    return 1 if counts[1] > counts[2] else 2
+
+
+def _counts(module: _Module, name: str, norms: int) -> Iterator[Relation]:
     """Parameters that the arguments of a layer give."""
     if name != "params":
         return
@@ -142,7 +154,7 @@ def _counts(module: _Module, name: str) -> Iterator[Relation]:
     elif pattern is LINEAR:
         count = (int(match["cin"]) + (match["b"] == "True")) * int(match["cout"])
     else:
-        count = 2 * int(match["c"])
+        count = norms * int(match["c"])
     cell = module.cells[name]
     if count is not None and cell.span[1] > 0:  # else its weight is another module's
         given = TreeCell(cell.line, ARGUMENTS, cell.row, match[0].rstrip(")"), ANY)

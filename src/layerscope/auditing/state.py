@@ -13,6 +13,7 @@ from layerscope.auditing.conventions import (
     Key,
     Way,
     agreed,
+    by_slips,
     choices,
     choose,
     narrowest,
@@ -111,7 +112,10 @@ def _conventions(
                 yield key, before
             continue
         counted = counts_of(claims)
-        good = [each for each in choices(counted, layers, batch) if _trusted(each)]
+        given = choices(counted, layers, batch)
+        good = [each for each in given if _trusted(each)]
+        if given and not good and (slipped := by_slips(given[0], counted, layers)) is not None:
+            good = [slipped]
         if before is not None:
             same = [each for each in good if way_of(each) == way_of(before)]
             yield from ((key, replace(each, written=before.written)) for each in same[:1])

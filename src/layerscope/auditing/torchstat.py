@@ -278,6 +278,8 @@ def _inputs(rows: Sequence[StatCells], mended: Mapping[tuple[int, str], str]) ->
     if len(strange) != 1 or len(rows) < CHAIN:
         return
     below, above_it = rows[strange[0]], rows[strange[0] - 1]
+    if _right(below, "input", mended) == _right(above_it, "input", mended):
+        return  # branches: both take the same row
     cells = [(row, name) for row, name in ((below, "input"), (above_it, "output"))
              if not _is_checked(row)]  # fmt: skip
     given, above = _right(below, "input", mended), _right(above_it, "output", mended)

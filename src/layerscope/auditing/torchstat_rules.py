@@ -15,6 +15,7 @@ Figures = Mapping[str, Number | None]  # by name; None: `?`
 BYTES = 4
 WIDEST = 64  # kernel
 LINES = (3, 5, 7, 11, 13, 15)  # kernels of one row, such as 1x7
+NARROW = 16  # positions of an axis that a kernel of one row or column leaves as it is
 MOST_GROUPS = 256  # of which divisors are looked for
 COUNTED = ("params", "madd", "flops", "read", "written")
 
@@ -141,6 +142,9 @@ def _is_window(positions: int, given: Shape, out: Shape) -> bool:
         kernels = {(side, side)}
     else:
         kernels = {(1, positions), (positions, 1)} if positions in LINES else set()
+        if positions <= WIDEST:  # along the axis of time, beside a few sensors
+            kernels |= {(positions, 1)} if given[2] == out[2] <= NARROW else set()
+            kernels |= {(1, positions)} if given[1] == out[1] <= NARROW else set()
     return any(
         all(
             1 <= kernel <= WIDEST and 1 <= got < size + kernel

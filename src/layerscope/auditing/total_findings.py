@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import product
 
@@ -13,6 +14,8 @@ from layerscope.auditing.totals import TotalCheck, check_plain_total, check_tota
 from layerscope.documents.figures import RULES
 from layerscope.sheets.sheet import Claim
 
+WHOLE = re.compile(r"\d[\d,]{0,20}")
+FEW_VARIABLES = 8  # steps and rates of an optimizer
 FEW_OPEN = 3  # figures that may be wrong instead of a total
 
 
@@ -33,6 +36,8 @@ def total_findings(
             if found.verdict == "wrong" and any((c.row, c.column) in blamed_cells for c in claims):
                 notes.append(f"the total of {name} does not follow from the cells above, of which")
                 notes[-1] += " some are listed"
+            elif found.verdict == "wrong" and _has_optimizer(checked, claim, found):
+                notes.append(f"the total of {name} counts the variables of an optimizer as well")
             elif found.verdict == "wrong":
                 number = found.expected
                 expected = "" if number is None else text_of(number * claim.heading.scale)
@@ -53,6 +58,22 @@ def total_findings(
                     "add up to it"
                 )
     return findings, notes
+
+
+def _has_optimizer(checked: Checked, claim: Claim, found: TotalCheck) -> bool:
+    """Whether Keras 3 counts the variables of an optimizer in a total, which have no row here.
+
+    One or two for each parameter that is trained, and few of the optimizer itself.
+    """
+    total, sum_ = claim.figure, found.expected
+    label = checked.sheet.rows[claim.row].label.lower()
+    if total is None or not sum_ or total.power or not label.startswith("total params"):
+        return False
+    more = total.value() - sum_
+    trained = [row for row in checked.sheet.rows if row.label.lower().startswith("trainable")]
+    texts = [row.cells[claim.column].text for row in trained if claim.column < len(row.cells)]
+    stated = {int(m[0].replace(",", "")) for text in texts if (m := WHOLE.match(text))}
+    return sum_ in stated and any(0 <= more - times * sum_ <= FEW_VARIABLES for times in (1, 2))
 
 
 def _unsupported(checked: Checked, column: Sequence[Claim]) -> tuple[str, ...]:

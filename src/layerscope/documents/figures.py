@@ -20,8 +20,9 @@ from msgspec.structs import replace
 from layerscope.documents.formulas import LENGTH, FormulaError, has_sign, value
 
 # `figures`: zeros before a prefix are not significant, 800K may be 802,816
-Rule = Literal["round", "cut", "round figures", "cut figures"]
-RULES: tuple[Rule, ...] = ("round", "cut", "round figures", "cut figures")
+# `cut whole`: as Lightning writes, decimals are rounded, and a figure without any is cut
+Rule = Literal["round", "cut", "round figures", "cut figures", "cut whole"]
+RULES: tuple[Rule, ...] = ("round", "cut", "round figures", "cut figures", "cut whole")
 
 LONGEST = 40  # digits of a number
 EXPONENT = 60
@@ -58,6 +59,7 @@ MARKUP = (
 )
 BOLD = re.compile(r"\*\*([^*]+)\*\*")
 REMARK = re.compile(r"\s*[(（][^()（）\d=+*/]*[)）]\s*$")  # (wrong), behind a number
+COMMENT = re.compile(r"(?<=\d)\s+(?:#|//|<-|←).*$")  # 480  # four times as many
 SCIENTIFIC = re.compile(
     r"(\d+(?:\.\d+)?)\s*(?:[×xX*·]|\\times|\\cdot)\s*10\s*(?:\^|\*\*)\s*[{(]?\s*([-+−]?\d{1,3})\s*[})]?(?!\d)"
 )
@@ -110,7 +112,10 @@ class Figure(Struct, frozen=True):
         times, printed = number.denominator, number.numerator * whole
         if low * times <= printed < high * times:
             return True
-        return rule.startswith("round") and printed == high * times
+        return self._is_rounded(rule) and printed == high * times
+
+    def _is_rounded(self, rule: Rule) -> bool:
+        return rule.startswith("round") or (rule == "cut whole" and self.decimals > 0)
 
     def _parts(self, base: int, rule: Rule) -> tuple[int, int, int]:
         """The least number that a figure stands for and the step to the next, in parts of one.
@@ -120,7 +125,7 @@ class Figure(Struct, frozen=True):
         mantissa, scale, shift = self.mantissa, self.scale, 10**self.decimals
         one = scale.numerator * (1024 if self.binary else base) ** self.power
         step = 2 * mantissa.denominator * one * self._coarseness(rule)
-        low = 2 * mantissa.numerator * one * shift - (step // 2 if rule.startswith("round") else 0)
+        low = 2 * mantissa.numerator * one * shift - (step // 2 if self._is_rounded(rule) else 0)
         return low, step, 2 * mantissa.denominator * scale.denominator * shift
 
     def _coarseness(self, rule: Rule) -> int:
@@ -193,7 +198,7 @@ def _number(text: str) -> Figure | None:
     """One number with its suffix, and nothing else but a word behind it."""
     about = ABOUT.match(text)
     rest = text[about.end() :] if about else text
-    rest = REMARK.sub("", rest)
+    rest = REMARK.sub("", COMMENT.sub("", rest))
     rest = RAISED.sub(lambda m: "^" + m[0].translate(SUPERSCRIPTS), rest)
     power = SCIENTIFIC.fullmatch(rest.strip())
     if power:

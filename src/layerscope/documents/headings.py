@@ -16,8 +16,8 @@ Meaning = Literal[
     "out_w", "bias", "params", "weights", "param_shape", "memory", "activations", "macs", "flops",
     "madds", "ops", "comparisons", "field", "jump", "offset", "share", "time", "connected",
     "description", "trainable", "model", "resolution", "params_bytes", "read", "written",
-    "traffic", "effective_padding", "intensity", "param_memory", "batch", "additions", "divisions",
-    "exponentials",
+    "traffic", "jump_in", "effective_padding", "intensity", "param_memory", "batch", "additions",
+    "divisions", "exponentials",
 ]  # fmt: skip
 
 SPELLINGS: dict[Meaning, tuple[str, ...]] = {
@@ -28,11 +28,13 @@ SPELLINGS: dict[Meaning, tuple[str, ...]] = {
         "network layer", "layer (name)", "end-point", "end point", "block", "stage", "层", "层名",
         "名称", "网络层", "网络层名称", "layer (type,original)", "operation",
         "layer (type (var_name))", "layer (type (var_name):depth-idx)", "name (*_layer)",
-        "layer/type",
+        "layer/type", "层级", "层数", "模块", "对应名称", "layer number", "layer #", "layer no",
+        "layer index", "nn",
     ),
     "type": (
         "type", "layer type", "layer_type", "class", "kind", "op", "operator", "op type",
         "module type", "type of layer", "layer class", "类型", "层类型",
+        "type/stride", "type/strike",
     ),
     "kernel": (
         "kernel", "kernel size", "ksize", "k", "filter size", "filter shape", "patch size",
@@ -51,37 +53,42 @@ SPELLINGS: dict[Meaning, tuple[str, ...]] = {
     "kernel_stride_padding": ("k,s,p", "(k,s,p)", "k/s/p", "kernel/stride/padding"),
     "kernel_stride": (
         "patch size/stride", "filter/stride", "kernel/stride", "kernel size/stride",
-        "size/strd(dil)", "filter size/stride",
+        "size/strd(dil)", "filter size/stride", "k,s", "(k,s)", "kernel,stride",
     ),
     "kernel_shape": ("kernel shape", "weight shape", "filter shape (oihw)"),
     "filters": (
         "filters", "filter", "# filters", "num filters", "number of filters", "num filts",
         "kernels", "number of kernels", "feature maps", "卷积核个数", "卷积核数量",
-        "filter number",
+        "filter number", "maps", "特征图", "特征图数", "特征图数量",
     ),
     "in_channels": (
         "input ch", "in ch", "in channels", "input channels", "in_channels", "cin", "ch_in", "ic",
         "input channel", "输入通道", "输入通道数", "filt dim",
+        "input #channel", "#input channels",
     ),
     "out_channels": (
         "output ch", "out ch", "out channels", "output channels", "out_channels", "cout",
         "ch_out", "oc", "channel", "channels", "output channel", "output size (channel)", "depth",
-        "输出通道", "输出通道数", "通道", "通道数", "data depth",
+        "输出通道", "输出通道数", "通道", "通道数", "data depth", "c", "#out",
+        "output #channel", "#output channels",
     ),
     "input": (
         "input", "input shape", "input size", "in shape", "输入", "输入尺寸", "输入大小",
-        "input tensor",
+        "input tensor", "in size", "in sizes", "in_shape",
     ),
-    "in_size": ("input dim", "in dim", "in size", "input resolution (layer)", "input hw"),
+    "in_size": ("input dim", "in dim", "input resolution (layer)", "input hw"),
     "output": (
         "output", "output shape", "output size", "out shape", "oshape", "feature map",
         "activation shape", "output volume", "activation size", "输出", "输出尺寸", "输出大小",
-        "output tensor", "shape", "size", "output size (length)",
+        "output tensor", "shape", "size", "output size (length)", "输出特征图尺寸", "输出特征图",
+        "输出特征图大小", "输出形状", "输出维度", "尺寸", "大小",
     ),
     "out_size": (
         "output dim", "out dim", "out size", "spatial size", "data size", "output hw",
-        "feature size", "hxw", "h×w", "hw", "spatial", "resolution (hxw)", "特征图大小",
+        "feature size", "out sizes",
+        "hxw", "h×w", "hw", "spatial", "resolution (hxw)", "特征图大小",
         "特征图尺寸",
+        "output spatial", "output spatial size", "spatial output", "image size (out)",
     ),
     "out_h": ("output size (height)", "output height", "out h", "oh"),
     "out_w": ("output size (width)", "output width", "out w", "ow"),
@@ -117,7 +124,7 @@ SPELLINGS: dict[Meaning, tuple[str, ...]] = {
     ),
     "flops": (
         "flops", "flop", "#flops", "ops", "计算量", "浮点运算量", "flops count", "# flops",
-        "number of flops", "fp ops", "浮点计算量",
+        "number of flops", "fp ops", "浮点计算量", "forward flops",
     ),
     "madds": ("madd", "madds", "m-adds"),
     "field": (
@@ -126,13 +133,16 @@ SPELLINGS: dict[Meaning, tuple[str, ...]] = {
     ),
     "jump": (
         "jump", "j", "rf stride", "effective stride", "jump(j)", "total stride",
+        "步长累积", "累积 stride 积", "累积stride", "累积 stride",
         "cumulative stride", "jump out", "jump_out", "j_out", "jout", "jump(out)", "累积步长",
     ),
+    "jump_in": ("jump in", "jump(in)", "jumpin", "jump_in", "j_in", "jin", "j in"),
     "offset": ("rf offset", "start", "offset"),
     "share": ("ratio", "%", "share", "percent", "percentage", "占比", "比例", "duration"),
     "time": ("time", "latency", "runtime", "forward time", "时间", "耗时"),
     "connected": ("connected to", "connects to", "inputs from", "bottom", "from"),
     "description": (
+        "config", "configuration", "structure", "hyperparameters", "结构", "配置", "相关参数",
         "description", "remark", "note", "notes", "comment", "details", "备注", "说明", "描述",
     ),
     "trainable": ("trainable",),
@@ -165,11 +175,16 @@ PREFIXES = {
 UNIT = re.compile(
     r"(?:[\[(](?P<inside>[^\[\]()]{1,20})[\])]|/(?P<behind>[kmgtb]|[kmgt]i?b|million|billion|ms|us|s))$"
 )
+# names of axes behind a heading: Output (C, H, W), 输出 Co×Ho×Wo
+AXES = re.compile(
+    r"[(\[]?(?:[bn]\s*[,x×*]\s*)?[chwd](?:in|out|[io])?(?:\s*(?:[,x×*]|\\?times)\s*[chwd](?:in|out|[io])?){1,3}[)\]]?$"
+)
 POWER = re.compile(r"[x*×]?10\^?\{?(\d{1,2})\}?")  # (x10^6)
 WITH_PREFIX = re.compile(r"([kmgtb])(f|flops?|macs?|madds?|params?)")
 QUALIFIERS = ("pytorch", "aten", "total", "approx", "learnable", "per image", "per layer", "个")
 BYTES = {"b": 0, "byte": 0, "bytes": 0, "kb": 1, "mb": 2, "gb": 3, "kib": 1, "mib": 2, "gib": 3}
 TIMES = {"s": "second", "sec": "second", "seconds": "second", "ms": "ms", "us": "us", "µs": "us"}
+SHAPED: tuple[Meaning, ...] = ("input", "output", "in_size", "out_size", "kernel_shape", "kernel")
 IN_BYTES = ("memory", "activations", "read", "written", "traffic")
 WIDE = str.maketrans("（）［］，：＃", "()[],:#")
 _COUNTED = ("mac", "macs", "flop", "flops", "param", "params", "trainable")
@@ -203,6 +218,15 @@ def meaning_of(text: str) -> Heading | None:
     return _meaning(text) if len(text) <= LONGEST else None
 
 
+def axes_of(text: str) -> str:
+    """The axes that a heading names, in their order: `chw` of Output (C, H, W); "" without."""
+    words = plain(text)
+    match = AXES.search(words)
+    if match is None or not match.start():
+        return ""
+    return "".join(re.findall(r"[bnchwd](?=in|out|[io]|\W|t|x|$)", match[0].replace("times", " ")))
+
+
 @lru_cache(maxsize=4096)
 def _meaning(text: str) -> Heading | None:
     return _found(text, plain(text), DEPTH)
@@ -213,10 +237,16 @@ def _found(text: str, words: str, depth: int) -> Heading | None:
         return Heading(text, _MEANINGS[words])
     prefixed = WITH_PREFIX.fullmatch(words)
     if prefixed is not None:
-        base = _MEANINGS["flops" if prefixed[2] == "f" else prefixed[2]]
-        return Heading(text, base, 10 ** PREFIXES[prefixed[1]])
+        counted = _MEANINGS["flops" if prefixed[2] == "f" else prefixed[2]]
+        return Heading(text, counted, 10 ** PREFIXES[prefixed[1]])
+    if not depth:
+        return None
+    shape = AXES.search(words)
+    if shape is not None and shape.start():
+        base = _found(text, words[: shape.start()].strip(), depth - 1)
+        return base if base is not None and base.meaning in SHAPED else None
     unit = UNIT.search(words)
-    if unit is None or not depth:
+    if unit is None:
         return None
     base_heading = _found(text, words[: unit.start()].strip(), depth - 1)
     if base_heading is None:

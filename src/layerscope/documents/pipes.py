@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from layerscope.documents import figures
-from layerscope.documents.rows import is_dots
+from layerscope.documents.rows import is_dots, recognised
 from layerscope.documents.types import Cell, Form, Row, Table
 
 BARS = "|│┃║"
@@ -21,6 +21,7 @@ DASHES = re.compile(r"-{2,}|={2,}|─{2,}|━{2,}|═{2,}|:-+:?|-+:")
 LONE_DASH = re.compile(r"\s*\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?\s*)?")  # |-|-|
 FENCE = re.compile(r"\s*(?:```|~~~)")
 LONGEST_RULE = 4_000  # characters of a rule of single dashes
+LEAST = 2  # headings that must be recognised, where nothing else shows them
 WRAPPED = 3  # lines of most rows of a box, at most
 
 
@@ -39,7 +40,8 @@ def split(line: str, number: int, heading: Edges | None = None) -> Row:
     A bar at the end of a row is an edge, unless the heading has none and the row lacks a cell.
     """
     cells, start = [], 0
-    for end in [*(m.start() for m in BAR.finditer(line) if m[0] in BARS), len(line)]:
+    bars = BARS[:1] if BARS[0] in line else BARS  # beside |, others draw a tree
+    for end in [*(m.start() for m in BAR.finditer(line) if m[0] in bars), len(line)]:
         text = line[start:end]
         indent = len(text) - len(text.lstrip())
         cells.append(Cell(text.strip(), number, start + indent + 1))
@@ -107,10 +109,11 @@ def _table(lines: Sequence[str], first: int) -> Table | None:
         return None
     below = next((n for n in range(begin, len(lines)) if rules[n]), None)
     if below is None:
-        return None
+        return _unruled(lines, first)
     top = [split(lines[n], first + n) for n in range(begin if begin else below - 1, below)]
     heading = _joined(top)
     edges = edges_of(lines[below - 1], len(heading))
+    heading, edges = _with_corner(heading, edges, lines, below)
     rows = [split(line, first + n, edges) for n, line in enumerate(lines)]
     blocks, left_out = _blocks(lines, rules, below + 1)
     boxed = len(blocks) > 1 and 2 * sum(len(block) <= WRAPPED for block in blocks) > len(blocks)
@@ -123,7 +126,39 @@ def _table(lines: Sequence[str], first: int) -> Table | None:
     if len(heading) < 2 or not body:
         return None
     gaps = tuple(first + n for n in left_out)
+    if (
+        recognised(c.text for c in heading.cells)
+        < LEAST
+        <= recognised(c.text for c in body[0].cells)
+    ):
+        heading, body = body[0], body[1:]  # a converter put column numbers above it
+    if not body:
+        return None
     return Table(form, heading.line, heading, tuple(body), "", first + len(lines) - 1, gaps)
+
+
+def _unruled(lines: Sequence[str], first: int) -> Table | None:
+    """A table without a rule, if its first line has headings that are recognised."""
+    heading = split(lines[0], first)
+    count = recognised(cell.text for cell in heading.cells)
+    edges = edges_of(lines[0], len(heading))
+    rows = [split(line, first + n, edges) for n, line in enumerate(lines) if n]
+    fitting = sum(len(row) == len(heading) for row in rows)
+    if count < LEAST or 2 * count < len(heading) or fitting < LEAST or 2 * fitting < len(rows):
+        return None
+    return Table("markdown", first, heading, tuple(rows), "", first + len(lines) - 1)
+
+
+def _with_corner(heading: Row, edges: Edges, lines: Sequence[str], below: int) -> tuple[Row, Edges]:
+    """A heading whose first cell is empty, not its edge: its rule has a cell more, and its rows."""
+    rule = split(lines[below], 0)
+    bare = [line for line in lines[below + 1 :] if line.strip() and line.strip()[0] not in BARS]
+    if not edges.left or edges.right or len(rule) != len(heading) + 1:
+        return heading, edges
+    if 2 * len(bare) <= len(lines) - below - 1:
+        return heading, edges
+    corner = Cell("", heading.line, 1)
+    return Row(heading.line, (corner, *heading.cells)), Edges(False, False, len(rule))
 
 
 def _blocks(

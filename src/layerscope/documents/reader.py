@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from layerscope.documents import csv, html, latex, lines, pipes, text
+from layerscope.documents import collapsed, csv, html, latex, lines, pipes, text
 from layerscope.documents.edited import in_document
 from layerscope.documents.headings import meaning_of
 from layerscope.documents.types import Cell, Row, Table
@@ -18,6 +18,7 @@ from layerscope.limits import DOCUMENT_BYTES
 # after html, in this order: lines of a table that is found are not read by the next form
 FORMS: tuple[Callable[[Sequence[str]], Iterator[Table]], ...] = (
     latex.tables, pipes.tables, csv.tables, lines.tables, text.tables,
+    collapsed.tables,
 )  # fmt: skip
 BREAK = re.compile(r"\r\n|\r|\n")
 QUOTE = re.compile(r"(?:[ ]{0,3}>[ ]?){1,9}(?=[^>]|$)")
@@ -65,7 +66,7 @@ def read(document: str) -> tuple[Table, ...]:
     """All tables of a document in which a heading is recognised, in its order, with titles."""
     source = BREAK.split(document)
     edited = html.preformatted(source)
-    plain = _uncommented(source)
+    plain = uncommented(source)
     shown = [edited[n].text if n in edited else _unquoted(line) for n, line in enumerate(plain)]
     found = _kept(html.tables(source), shown)
     for form in FORMS:
@@ -116,7 +117,7 @@ def is_account(table: Table) -> bool:
     return not transposed
 
 
-def _uncommented(source: Sequence[str]) -> list[str]:
+def uncommented(source: Sequence[str]) -> list[str]:
     """The lines, without the marks of comments where several lines in a row have the same one."""
     marks = [match[1] if (match := COMMENT.match(line)) else "" for line in source]
     found, at = list(source), 0

@@ -9,6 +9,9 @@ from layerscope.documents.headings import meaning_of
 from layerscope.documents.types import Form, Row, Table
 
 TOP = 3  # rows among which the heading may be
+BETWEEN = 3  # lines that are no rows: `[yolo] params: ...`, warnings of another program
+NUMBERED = re.compile(r"\s*(\d{1,7})\s+[A-Za-z_]+")
+LONGEST = 300  # characters of a numbered row
 DOTS = re.compile(r"[\s.…⋮⋯︙|:]*(?:\.{2,}|[…⋮⋯︙]|(?<!\S):(?!\S))[\s.…⋮⋯︙|:]*")
 
 
@@ -37,3 +40,14 @@ def table_of(form: Form, rows: Sequence[Row], last: int, title: str = "") -> Tab
     if len(rows[at]) < 2 or not body:
         return None
     return Table(form, rows[at].line, rows[at], tuple(body), title, last, tuple(left_out))
+
+
+def goes_on(lines: Sequence[str], at: int, last: str) -> bool:
+    """Whether a line that is no row stands between a row, by its number, and the next one."""
+    if not last.removeprefix("-").isdecimal():
+        return False
+    for line in lines[at + 1 : at + 1 + BETWEEN]:
+        match = NUMBERED.match(line[:LONGEST])
+        if match is not None:
+            return 0 < int(match[1]) - int(last) <= 2
+    return False

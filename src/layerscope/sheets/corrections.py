@@ -32,6 +32,9 @@ def correct_kinds(layers: Iterable[RowLayer]) -> Iterator[Renamed]:
                 layer, "conv", figure
             ):
                 yield Renamed(layer.row.at, layer.row.kind, "conv")
+        elif layer.kind == "softmax" and figure is not None and figure.mantissa:
+            if not _as(layer, "fc", figure) and _changes(layer):
+                _become(layer, "fc")  # whose function it is
         elif layer.kind == "unknown" and figure is not None and figure.mantissa:
             if is_block(plain(layer.row.named)):
                 continue  # the figures of several layers
@@ -39,6 +42,12 @@ def correct_kinds(layers: Iterable[RowLayer]) -> Iterator[Renamed]:
                 _become(layer, "fc")
                 continue
             any(_as(layer, kind, figure) for kind in ("fc", "conv"))
+
+
+def _changes(layer: RowLayer) -> bool:
+    """Whether a row prints another number of channels than it takes."""
+    got, out = layer.get("cin", "hin", "win"), layer.printed.get("cout")
+    return got is not None and out is not None and prod(got) != out.value
 
 
 def _params(layer: RowLayer) -> Figure | None:

@@ -34,6 +34,7 @@ def infer(layers: Sequence[RowLayer], batch: int = 1, *, branched: bool = False)
     """
     for layer in layers:
         _use_unlisted(layer)
+    shallow = any(map(_forgets_depth, layers))
     seen: dict[tuple[int, ...], RowLayer] = {}
     lost: list[tuple[RowLayer, RowLayer | None]] = []
     open_: dict[int, tuple[RowLayer, ...]] = {}  # rows that may be the input of a lost one
@@ -49,7 +50,7 @@ def infer(layers: Sequence[RowLayer], batch: int = 1, *, branched: bool = False)
         elif "groups" not in layer.sizes and layer.kind == "conv":
             if "cin" not in layer.sizes and layer.before is None:
                 _use_first_channels(layer, batch)
-            _groups(layer)
+            _groups(layer, shallow=shallow)
         elif "kh" not in layer.sizes and layer.kind in POOLS:
             _pool(layer, batch)
         for shape, each in outputs_of(layer):
@@ -277,8 +278,25 @@ def _ways(
                 yield kernel, groups, biases
 
 
-def _groups(layer: RowLayer) -> None:
-    """Groups that are not printed, where they and nothing else explain the parameters."""
+def _forgets_depth(layer: RowLayer) -> bool:
+    """Whether the parameters of a first row are those of filters of depth 1, which it cannot have.
+
+    Where a document leaves the depth out in one row, it may do so in others.
+    """
+    got = layer.get("kh", "kw", "cin", "cout")
+    first = layer.before is not None and layer.before.kind == "input"
+    if layer.kind != "conv" or not first or got is None or got[2] < 2 or got[3] % got[2] == 0:
+        return False
+    claims = [c for c in _figures(layer) if c.meaning in ("params", "weights")]
+    shallow = got[0] * got[1] * got[3]
+    return any(c.figure and c.figure.value() in (shallow, shallow + got[3]) for c in claims)
+
+
+def _groups(layer: RowLayer, *, shallow: bool = False) -> None:
+    """Groups that are not printed, where they and nothing else explain the parameters.
+
+    `shallow`: filters of depth 1 are a mistake of the document, and no groups.
+    """
     got = layer.get("kh", "kw", "cin", "cout")
     claim = next(
         (c for c in layer.row.claims if c.figure and c.meaning in ("params", "weights")), None
@@ -287,7 +305,7 @@ def _groups(layer: RowLayer) -> None:
         return
     weights, out = got[0] * got[1] * got[2] * got[3], got[3]
     for groups in dict.fromkeys((1, got[2], 2, 4, 8, 16, 32, 64)):
-        if not groups or got[2] % groups or out % groups:
+        if not groups or got[2] % groups or out % groups or (shallow and groups == got[2] > 1):
             continue
         counts = (weights // groups, weights // groups + out)
         if any(

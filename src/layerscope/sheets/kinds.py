@@ -17,7 +17,7 @@ Kind = Literal[
 # The first pattern that matches decides.
 PATTERNS: tuple[tuple[str, Kind], ...] = (
     (r"^(input|data|image)\b|inputlayer|^input|输入层|^输入$", "input"),
-    (r"deconv|\bconvt\b|\bup-? ?conv|conv\w*transpose|transpose\w*conv|transposed conv"
+    (r"deconv|\bconvt\b|\bup-? ?conv|conv\w*\.? ?transpose|transpose\w*conv|transposed conv"
      r"|反卷积|转置卷积", "deconv"),
     (r"depth-?wise|dw ?conv|conv ?dw|深度卷积", "depthwise"),
     (r"batch ?_?norm|^bn\d*|\bbn\b|_bn\b|批归一化", "batch_norm"),
@@ -64,12 +64,22 @@ WORDED_KERNEL = re.compile(
 BLOCKS = re.compile(
     r"\b(?:blocks|stages|modules|layers)\b(?![./_-])|submodule\(\d"
     r"|(?<![\d\s])\s*[x×]\s*\d+\s*\)|\(\s*\d+\s*[x×](?!\s*\d)"
+    r"|^\d+\s*[x×*]\s*[\[({]?\s*[a-z_]{2,}|block\s*[x×]\s*\d|模块\s*[x×]\s*\d"
 )
-WITH_ACTIVATION = re.compile(r"(?:dense|linear|fc|conv|conv[123]d|fully connected)\s*\(")
+WITH_ACTIVATION = re.compile(
+    r"(?:dense|linear|fc|conv|conv[123]d|fully connected|全连接层?|卷积层?)\s*\("
+)
+JOINED = re.compile(r"\s*(?:\+|&| and )\s*")  # Conv2d + BN + ReLU
+FIRST: tuple[Kind, ...] = (
+    "conv", "depthwise", "deconv", "fc", "max_pool", "avg_pool", "pool", "global_pool",
+)  # fmt: skip
 NARROWER = (("conv", "depthwise"), ("conv", "deconv"), ("activation", "softmax"))
 TYPED = re.compile(r".*\(([a-z][^()]*)\)\s*")
 
 
+FUSED = re.compile(
+    r"nl_\d+(?:_nl)?\s*\((?:conv|depthwise)"
+)  # X-CUBE-AI: the function of the layer in parentheses
 MARKUP = re.compile(r"[<*`$^{}\\]")
 
 
@@ -106,11 +116,26 @@ def is_block(words: str) -> bool:
     return BLOCKS.search(words) is not None
 
 
+COMPOSITE = re.compile(
+    r"res(?:net)?[ _-]?\d|residual|block|stage|bottleneck|inception|fire|残差|模块"
+)
+
+
+def is_composite(text: str) -> bool:
+    """Whether a name is that of a module with several layers in it."""
+    return COMPOSITE.search(plain(text)) is not None
+
+
 def kind_of(text: str) -> Kind:
     """The kind that a text says; `unknown` for any other. `name (Type)` is read from the type."""
     words = plain(text)
     if is_block(words):
         return "unknown"
+    first, *others = JOINED.split(words)
+    if others and first and (found := kind_of(first)) in FIRST:
+        return found
+    if FUSED.match(words):
+        return "activation"
     if match := TYPED.fullmatch(words):
         if match[1].startswith("placeholder"):
             return "unknown"  # an input, or an array of weights
@@ -152,7 +177,7 @@ def named_sizes(text: str) -> Mapping[str, int]:
 
 def worded_kernel(text: str) -> int | None:
     """The size of a square kernel that stands beside the word for its layer."""
-    match = WORDED_KERNEL.search(plain(text))
+    match = WORDED_KERNEL.search(re.sub(r"(?<=\d)\s*times\s*(?=\d)", "x", plain(text)))
     if match is None:
         return None
     sizes = {int(size) for size in match.groups() if size is not None}

@@ -14,6 +14,8 @@ NUMBER = r"(?:\d{1,3}(?:,\d{3}){1,12}|\d{1,40})"
 LONG = re.compile(r"\d{41}")  # no size
 AXES = re.compile(r"([bnchw])\s*:\s*(\d{1,40})")
 UNKNOWN = re.compile(r"none|-1|\?|\bn\b|\bbatch(?:_size)?\b")
+MAPS = re.compile(r"(\d{1,9})\s*@\s*(\d{1,9})\s*[x×*]\s*(\d{1,9})")  # 64 @ 32x32
+SQUARED = re.compile(r"(\d{1,9})(?:\^2|²)")  # 224^2 x 3
 TIMES = re.compile(r"\s*(?:times|cdot|[x×*·✕])\s*")
 PRODUCT = re.compile(r"(?<=\d)\s*\\?\*\s*(?=\d)")  # other asterisks are emphasis
 NUMBERS = re.compile(r"\d+")
@@ -44,10 +46,13 @@ class Size(Struct, frozen=True):
 @lru_cache(maxsize=1 << 14)
 def axes(text: str) -> tuple[int | None, ...]:
     """The sizes of a shape as it is printed, without a batch that is left open."""
-    words = plain(PRODUCT.sub("x", text))
+    words = SQUARED.sub(r"\1x\1", plain(PRODUCT.sub("x", text)))
     words, copies = _without_copies(words)
     if copies > 1:
         return _with_copies(axes(words), copies)
+    maps = MAPS.fullmatch(words)
+    if maps:
+        return tuple(map(int, maps.groups()))
     named = dict(AXES.findall(words))
     if named:
         return tuple(int(named[axis]) for axis in "chw" if axis in named)

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import prod
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,7 +15,9 @@ from layerscope.documents.figures import Figure, read
 from layerscope.documents.headings import Heading, Meaning, meaning_of
 from layerscope.documents.types import Cell, Row, Table
 from layerscope.limits import DOCUMENT_ROWS
+from layerscope.sheets.described import described
 from layerscope.sheets.kinds import Kind, is_total, kind_of, plain
+from layerscope.sheets.shapes import axes
 
 # words before a figure in the cells of Netscope's table
 LABELS: dict[str, Meaning] = {
@@ -26,7 +29,7 @@ LABELLED = re.compile(
 )
 LEADING = re.compile(r"\s*[~≈]?\s*\d[\d,.]*\s?(?:[KMGT](?![A-Za-z]))?")
 LABELLED_UNDER = ("ops", "flops", "memory", "activations", "params")
-AREA = re.compile(r"\W*(\d+)\s*[x×*]\s*\d+\W*")  # 5x5 as the size of a receptive field
+AREA = re.compile(r"\W*(\d+)\s*(?:[x×*]|\\times)\s*\d+\W*")  # 5x5 as the size of a receptive field
 PAIR = re.compile(r"\s*(\d[\d,]*)\s*/\s*\d[\d,]*\s*")  # parameters and their bytes: 160/280
 TYPE = re.compile(r"[A-Za-z]\w*(?:\(\d+\))?")  # reduce_mean, submodule(21)
 BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
@@ -34,8 +37,13 @@ FIGURES = (
     "params", "weights", "param_memory", "memory", "activations", "macs", "flops", "madds", "share",
     "time", "comparisons", "additions", "divisions", "exponentials", "read", "written", "traffic",
 )  # fmt: skip
+COUNTED = ("params", "weights")  # headings of counts, which may have words below them
+OPERATIONS = ("macs", "flops", "madds")
 NAMELESS = (*FIGURES, "ops", "connected")  # columns that do not say what a row itself is
+WHOLE_SHAPES: dict[Meaning, Meaning] = {"in_size": "input", "out_size": "output"}
+MANY_SHAPES = 3  # from which on a column that contradicts them is another one
 TYPED = 10  # of so many descriptions all but one say a kind, if they are types
+FIELDS = ("field", "jump", "jump_in", "offset")
 WORDS = ("name", "type", "description")
 EMPTY = ("", "-", "–", "—", "n/a", "none", "/", "--", "nan")
 
@@ -123,7 +131,7 @@ def is_sheet(table: Table) -> bool:
 
 def sheet_of(table: Table) -> Sheet | None:
     """The sheet of a table; None if fewer than two headings are recognised."""
-    headings = _with_maps(table, [meaning_of(cell.text) for cell in table.heading.cells])
+    headings = _by_cells(table, [meaning_of(cell.text) for cell in table.heading.cells])
     fact = [heading for heading in headings if heading is not None]
     if len(fact) < 2:
         return None
@@ -184,18 +192,94 @@ def _stated(
         number += 1
 
 
-def _with_maps(table: Table, headings: list[Heading | None]) -> tuple[Heading | None, ...]:
-    """The headings; of two columns of outputs, one with single numbers has the channels."""
+def _by_cells(table: Table, headings: list[Heading | None]) -> tuple[Heading | None, ...]:
+    """The headings, where the cells below them decide what they mean."""
+    columns = [
+        [row.cells[n].text for row in table.rows if n < len(row)] for n in range(len(headings))
+    ]
+    for n, heading in enumerate(headings):
+        if heading and heading.meaning in WHOLE_SHAPES and _are_shapes(columns[n]):
+            headings[n] = replace(heading, meaning=WHOLE_SHAPES[heading.meaning])
     outputs = [n for n, h in enumerate(headings) if h and h.meaning == "output"]
     if len(outputs) == 2:
-        for n in outputs:
-            texts = [row.cells[n].text for row in table.rows if n < len(row)]
-            given = [text for text in texts if plain(text) not in EMPTY]
-            heading = headings[n]
-            if heading and given and all(re.fullmatch(r"\W*\d+\W*", text) for text in given):
-                headings[n] = replace(heading, meaning="out_channels")
-                break
+        _tell_apart(table, headings, columns, outputs)
+    for n, heading in enumerate(headings):
+        if heading and heading.meaning == "out_channels" and outputs[:1]:
+            headings[n] = heading if _are_channels(table.rows, n, outputs[0]) else None
+    first = table.heading.cells[0].text
+    if not _has(headings, "name", "type") and headings[0] is None and _are_names(first, columns[0]):
+        headings[0] = Heading(first, "name")
+    if not _has(headings, "description"):
+        open_ = (n for n, h in enumerate(headings) if h is None or h.meaning in COUNTED)
+        for n in [n for n in open_ if _are_described(columns[n])][:1]:
+            headings[n] = Heading(table.heading.cells[n].text, "description")
     return tuple(headings)
+
+
+def _are_shapes(texts: Sequence[str]) -> bool:
+    """Whether most cells have more axes than height and width."""
+    return 2 * sum(len(axes(text)) > 3 for text in texts) > len(texts)
+
+
+def _has(headings: Sequence[Heading | None], *meanings: Meaning) -> bool:
+    return any(heading is not None and heading.meaning in meanings for heading in headings)
+
+
+def _tell_apart(
+    table: Table,
+    headings: list[Heading | None],
+    columns: Sequence[Sequence[str]],
+    outputs: Sequence[int],
+) -> None:
+    """Of two columns of outputs, one with single numbers has the elements or the channels."""
+    for n, other in (outputs, outputs[::-1]):
+        heading = headings[n]
+        given = [text for text in columns[n] if plain(text) not in EMPTY]
+        if heading and _are_elements(table.rows, n, other):
+            headings[n] = replace(heading, meaning="activations")
+            return
+        if heading and given and all(re.fullmatch(r"\W*\d+\W*", text) for text in given):
+            headings[n] = replace(heading, meaning="out_channels")
+            return
+
+
+def _are_channels(rows: Sequence[Row], column: int, shapes: int) -> bool:
+    """Whether numbers below `depth` are channels of the shapes beside them, and not of layers."""
+    right = of = 0
+    for row in rows:
+        shape = axes(row.cells[shapes].text) if max(column, shapes) < len(row) else ()
+        given = axes(row.cells[column].text) if len(shape) == 3 and 1 not in shape else ()
+        of += len(given) == 1
+        right += len(given) == 1 and given[0] in shape
+    return of < MANY_SHAPES or 2 * right >= of
+
+
+def _are_names(heading: str, texts: Sequence[str]) -> bool:
+    """Whether most cells below a blank heading say kinds of layers."""
+    kinds = sum(kind_of(text) != "unknown" for text in texts)
+    return plain(heading) in EMPTY and 2 * kinds > len(texts)
+
+
+def _are_elements(rows: Sequence[Row], column: int, shapes: int) -> bool:
+    """Whether numbers of a column are the elements of the shapes in another: `Activation size`."""
+    right = of = 0
+    for row in rows:
+        shape = axes(row.cells[shapes].text) if max(column, shapes) < len(row) else ()
+        figure = read(row.cells[column].text) if len(shape) > 1 and None not in shape else None
+        if figure is not None:
+            of += 1
+            right += figure.value() == prod(size for size in shape if size is not None)
+    return right > 1 and 2 * right > of
+
+
+def _are_described(texts: Sequence[str]) -> bool:
+    """Whether most cells of a column say sizes in words, and nearly none is a figure."""
+    given = [text for text in texts if plain(text) not in EMPTY]
+    sized = sum(
+        bool(described(text)) and re.search(r"[^\W\d_]{2}", text) is not None for text in given
+    )
+    figures = sum(read(text) is not None and not described(text) for text in given)
+    return sized > 1 and 2 * sized >= len(given) and 4 * figures < len(given)
 
 
 def sheet_without(sheet: Sheet, parts: Iterable[tuple[int, int, int]]) -> Sheet:
@@ -314,14 +398,20 @@ def _claims(
     if heading.meaning == "params_bytes" and (pair := PAIR.fullmatch(cell.text)):
         counted = replace(heading, meaning="params")
         return [("params", counted, Cell(pair[1], cell.line, cell.column), read(pair[1]), False)]
-    if heading.meaning in FIGURES or heading.meaning in ("field", "jump", "offset"):
+    if heading.meaning in FIGURES or heading.meaning in FIELDS:
         area = AREA.fullmatch(cell.text.strip())
-        in_pixels = area is not None and heading.meaning in ("field", "jump")
+        in_pixels = area is not None and heading.meaning in FIELDS[:3]
         figure = read(area[1] if area is not None and in_pixels else cell.text)
         if figure is None and total and (first := LEADING.match(cell.text)):
             figure = read(first[0])  # `138M parameters`, `24M * 4 bytes ~= 93MB / image`
+        if figure is not None and heading.meaning in OPERATIONS and _is_bare_byte(figure):
+            figure = replace(figure, power=3, prefix="B", unit="")  # 1.2 B: billions
         found.append((heading.meaning, heading, cell, figure, False))
     return found
+
+
+def _is_bare_byte(figure: Figure) -> bool:
+    return figure.unit == "byte" and not figure.power and figure.scale == 1
 
 
 def _naming_order(rows: Sequence[Row], headings: Sequence[Heading | None]) -> tuple[Meaning, ...]:

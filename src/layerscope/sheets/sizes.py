@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 from math import prod
 
 from msgspec import Struct
 
-from layerscope.documents.headings import Meaning
+from layerscope.documents.headings import Meaning, axes_of
+from layerscope.sheets.described import TO, described, image_of
 from layerscope.sheets.kinds import POOLS, plain
 from layerscope.sheets.shapes import (
     AXES,
@@ -28,13 +30,20 @@ CellPart = tuple[int, int, int]  # row, column and part of the cell
 Cells = frozenset[CellPart]
 NOWHERE: Cells = frozenset()
 OPEN_BATCH = re.compile(r"[\s`*]*[\[(]+\s*(?:none|-1|\?|[bn]|batch(?:_size)?)\s*,")
+ONE_AXIS = re.compile(r"(?:conv|pool(?:ing)?)_?1d")
 MANY = 50  # parameters, from which on it is no chance that a size divides them
 CHANNELS = ("out_channels", "filters")
+VECTORS = ("fc", "softmax", "flatten", "dropout", "activation", "unknown")
+DESCRIBED = (
+    "conv", "depthwise", "deconv", *POOLS, "global_pool", "fc", "flatten", "upsample", "input",
+    "unknown",
+)  # fmt: skip
 
 
 # each axis of a shape is a part of its cell, so that what speaks for one does not speak for all
 AXIS_PARTS = {"c": 101, "h": 102, "w": 103, "b": 104}
 FILTER_PARTS = {"cin": 117, "cout": 118, "depth": 119}
+SQUARE = {"kw": "kh", "sw": "sh", "pw": "ph"}
 WINDOW_PARTS = {"kh": 111, "kw": 112, "sh": 113, "sw": 114, "ph": 115, "pw": 116}
 
 
@@ -57,6 +66,7 @@ class Reading(Struct, frozen=True):
     sequence: str = ""  # of shapes of two axes: the names of both if one is the channels
     lines: bool = False  # a column of its own has the channels, and one number is a length
     filters: tuple[str, ...] = ()  # what the axes of kernel shapes are
+    maps: bool = False  # shapes of three axes and none of four: there is no batch
 
 
 def _sides(sheet: Sheet, rows: Sequence[SheetRow]) -> bool:
@@ -77,6 +87,28 @@ def _shapes(sheet: Sheet, rows: Sequence[SheetRow]) -> list[tuple[int | None, ..
     """The shapes of inputs and outputs."""
     columns = [n for n, h in enumerate(sheet.headings) if h and h.meaning in ("input", "output")]
     return [axes(row.cells[n].text) for row in rows for n in columns if n < len(row.cells)]
+
+
+def _is_last(
+    sheet: Sheet, rows: Sequence[SheetRow], shapes: Sequence[Sequence[int | None]]
+) -> bool:
+    """Whether the channels are the last axis: by a heading, by what pools keep, by equal axes."""
+    column = sheet.column("output")
+    named = [axes_of(h.text) for h in sheet.headings if h and h.meaning in ("input", "output")]
+    if any("c" in each for each in named):
+        return all(not each.startswith("c") for each in named)
+    if column is None:
+        return channels_last(shapes)
+    first = last = 0
+    for above, row in pairwise(rows):
+        if row.kind not in POOLS or len(row.cells) <= column or len(above.cells) <= column:
+            continue
+        before, after = (axes(each.cells[column].text)[-3:] for each in (above, row))
+        if len(before) == len(after) == 3:
+            changed = [one != two for one, two in zip(before, after, strict=True)]
+            first += changed == [False, True, True]
+            last += changed == [True, True, False]
+    return last > first if last != first else channels_last(shapes)
 
 
 def _names_axes(sheet: Sheet, rows: Sequence[SheetRow]) -> bool:
@@ -101,20 +133,10 @@ def printed_sizes(
     for column, heading in enumerate(sheet.headings):
         if heading is None or column >= len(row.cells):
             continue
-        text = row.cells[column].text
-        if plain(text) in EMPTY:
-            continue
-        if row.kind == "fc" and heading.meaning in ("input", "output"):
-            text = _as_vector(text, reading, sheet)
-        refers = row.kind in ("concat", "add") and heading.meaning in ("input", "output")
-        if refers and len(axes(text)) == 1 and not reading.lines:
-            continue  # numbers of other rows
-        for name, value in _sizes(heading.meaning, text, reading).items():
-            if row.kind == "flatten" and name != "elements" and _is_longer(text, reading):
-                continue  # which axes are channels is left open
-            of_filters = heading.meaning.startswith("kernel")
-            part = FILTER_PARTS.get(name) if of_filters else None
-            at: Cells = frozenset({(row.at, column, part or _part(name))})
+        sizes = _said(sheet, row, column, reading)
+        for name, value in sizes.items():
+            part = _part_of(heading.meaning, name, sizes)
+            at: Cells = frozenset({(row.at, column, part)})
             if name == "axes":
                 found.setdefault(name, SizeFact(value))
             elif name in found:
@@ -122,6 +144,36 @@ def printed_sizes(
             else:
                 found[name] = SizeFact(value, at)
     return found, again
+
+
+def _said(sheet: Sheet, row: SheetRow, column: int, reading: Reading) -> Mapping[str, int]:
+    """The sizes that one cell of a row says."""
+    text, heading = row.cells[column].text, sheet.headings[column]
+    if plain(text) in EMPTY or heading is None:
+        return {}
+    of_shape = heading.meaning in ("input", "output")
+    if of_shape and row.kind in VECTORS:
+        text = _as_vector(text, reading, sheet) if row.kind == "fc" else text
+        text = _as_column(text) if reading.maps else text
+    if of_shape and row.kind in ("concat", "add") and len(axes(text)) == 1 and not reading.lines:
+        return {}  # numbers of other rows
+    if heading.meaning == "description" and row.kind not in DESCRIBED:
+        return {}
+    if heading.meaning == "description" and row.kind == "input":
+        return image_of(text)
+    sizes = _sizes(heading.meaning, text, reading)
+    if row.kind == "flatten" and _is_longer(text, reading):  # which axes are channels is left open
+        return {name: size for name, size in sizes.items() if name == "elements"}
+    return sizes
+
+
+def _part_of(meaning: Meaning, name: str, sizes: Mapping[str, int]) -> int:
+    """The part of its cell that a size is; one number in words is both axes of a window."""
+    if meaning.startswith("kernel") and name in FILTER_PARTS:
+        return FILTER_PARTS[name]
+    if meaning == "description" and sizes.get(SQUARE.get(name, "")) == sizes[name]:
+        return WINDOW_PARTS[SQUARE[name]]
+    return _part(name)
 
 
 def rounded_sizes(sheet: Sheet, row: SheetRow) -> tuple[str, ...]:
@@ -145,6 +197,12 @@ def _as_vector(text: str, reading: Reading, sheet: Sheet) -> str:
     if two_axes or any(heading and heading.meaning in CHANNELS for heading in sheet.headings):
         return text
     return str(shape[1]) if len(shape) == 2 and shape[0] == 1 != shape[1] is not None else text
+
+
+def _as_column(text: str) -> str:
+    """A column vector, (120, 1), as its features: in a table of maps without a batch."""
+    shape = axes(text)
+    return str(shape[0]) if len(shape) == 2 and shape[1] == 1 and shape[0] else text
 
 
 def _is_longer(text: str, reading: Reading) -> bool:
@@ -172,9 +230,9 @@ def _sizes(meaning: Meaning, text: str, reading: Reading) -> Mapping[str, int]:
         side, found = meaning.removesuffix("_size"), spatial(text)
         return {} if found is None else {f"h{side}": found[0], f"w{side}": found[1]}
     if meaning in ("kernel", "kernel_stride"):
-        return _kernel(text)
+        return _kernel(text, reading, paired=meaning == "kernel_stride")
     if meaning == "description":
-        return _described(text)
+        return described(text)
     if meaning == "kernel_shape":
         return _filters(text, reading)
     if meaning == "param_shape":
@@ -205,6 +263,10 @@ NAMES: dict[Meaning, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+PAIRED = re.compile(r"(\d{1,3})\s*,\s*(\d{1,3})")  # kernel and stride
+MATRIX = re.compile(rf"\s*(\d{{1,6}}){TO}(\d{{1,6}})\s*")  # 512 -> 10
+EACH_CHANNEL = re.compile(r"(?P<kernel>.*\d\s*\$?)\s*(?:dw|depth-?wise)", re.IGNORECASE)
+POOL_WORD = re.compile(r"^\s*(?:max|avg|average)?[ -]*pool\w*\s+(?=\d)", re.IGNORECASE)
 THOUSANDS = re.compile(r"[\[(]?\d{1,3}(?:,\d{3})+[\])]?")
 
 
@@ -248,14 +310,22 @@ def _axis_names(shape: Sequence[int | None], reading: Reading) -> str:
     return ("h" if reading.lines else "c") if len(shape) == 1 else ""
 
 
-def _kernel(text: str) -> Mapping[str, int]:
-    found = window(text)
+def _kernel(text: str, reading: Reading, *, paired: bool = False) -> Mapping[str, int]:
+    """The window of a cell; `paired`: `3, 1` is a kernel and a stride."""
+    pair = PAIRED.fullmatch(plain(text)) if paired else None
+    if pair is not None:
+        kernel, stride = int(pair[1]), int(pair[2])
+        return {"kh": kernel, "kw": kernel, "sh": stride, "sw": stride}
+    if matrix := MATRIX.fullmatch(re.sub("[$`]", "", text)):
+        return {"cin": int(matrix[1]), "cout": int(matrix[2])}
+    each = EACH_CHANNEL.fullmatch(text.strip())
+    found = window(each["kernel"] if each else POOL_WORD.sub("", text))
     if found is None or not found.kernel:
         return {}
-    sizes = {
-        "kh": found.kernel[0],
-        "kw": found.kernel[1] if len(found.kernel) > 1 else found.kernel[0],
-    }
+    alone = 1 if reading.sequence else found.kernel[0]
+    sizes = {"kh": found.kernel[0], "kw": found.kernel[1] if len(found.kernel) > 1 else alone}
+    if each and len(found.kernel) == 3:  # 3x3x32 dw: a filter for each of 32 channels
+        return sizes | {"cin": found.kernel[2], "cout": found.kernel[2]}
     if len(found.kernel) == 3 and found.filters is not None:  # 5x5x48/1,128
         sizes["depth"] = found.kernel[2]
     if len(found.kernel) == 4:  # 3x3x64x128: height, width, depth and number of filters
@@ -298,36 +368,6 @@ def _filter_order(sheet: Sheet, rows: Sequence[SheetRow]) -> tuple[str, ...]:
     return max(FILTER_ORDERS, key=lambda order: counts[order]) if counts else ()
 
 
-_FILTERS = r"(?:f\w*ters?|kernels?)"
-DESCRIBED = (
-    (("kh", "kw"), r"\bk(?:ernel)?(?:_size)?\s*=?\s*\(?(\d+)(?:\s*[x×*,]\s*(\d+))?"),
-    (
-        ("kh", "kw"),
-        rf"(\d+)\s*[x×*]\s*(\d+)(?:\s*[x×*]\s*\d+)?\s*(?:{_FILTERS}|conv|max|pool|,|at\b)",
-    ),
-    (("sh", "sw"), r"\bs(?:tride)?s?\s*=?\s*\(?(\d+)"),
-    (("ph", "pw"), r"\bp(?:ad(?:ding)?)?\s*=?\s*\(?(\d+)"),
-    (
-        ("cout",),
-        r"(?<![\dx×*])(?<![x×*] )(\d+)\s+(?:\d+\s*[x×*]\s*\d+\s*)?"
-        rf"(?:{_FILTERS}\b|neurons|units)",
-    ),
-)
-
-
-def _described(text: str) -> Mapping[str, int]:
-    """Sizes in words: `96 11*11 filters at stride 4, pad 0`, `Conv2d k=11 p=2 s=4`."""
-    words: str = text.lower()  # `plain` drops asterisks
-    found: dict[str, int] = {}
-    for names, pattern in DESCRIBED:
-        match = re.search(pattern, words)
-        if match is None or names[0] in found:
-            continue
-        numbers = [int(number) for number in match.groups() if number]
-        found |= dict(zip(names, [*numbers, *numbers], strict=False))
-    return found
-
-
 def _spaced(sheet: Sheet, rows: Sequence[SheetRow]) -> bool:
     """Whether shapes of several axes have spaces behind their commas."""
     columns = [n for n, h in enumerate(sheet.headings) if h and h.meaning in ("input", "output")]
@@ -344,6 +384,13 @@ def _batch(shapes: Sequence[Sequence[int | None]]) -> int | None:
         return None
     usual, count = firsts.most_common(1)[0]
     return usual if count * 10 >= firsts.total() * 9 else None
+
+
+def _line_batch(rows: Sequence[SheetRow], shapes: Sequence[Sequence[int | None]]) -> int | None:
+    """The first axis of all shapes with three axes, in a table of layers along one axis."""
+    firsts = {shape[0] for shape in shapes if len(shape) == 3}
+    lines = any(ONE_AXIS.search(row.named.lower()) for row in rows)
+    return firsts.pop() if lines and len(firsts) == 1 else None
 
 
 def _is_deep(meanings: Collection[Meaning], shapes: Sequence[Sequence[int | None]]) -> bool:
@@ -373,12 +420,13 @@ def _sequence(sheet: Sheet, rows: Sequence[SheetRow], batch: int | None) -> str:
     column, counts = sheet.column("output"), {"hc": 0, "ch": 0}
     if column is None:
         return ""
+    lines = any(ONE_AXIS.search(row.named.lower()) for row in rows)
     for row in rows:
         given = (c.figure for c in row.claims if c.meaning in ("params", "weights") and c.figure)
         figure = next(given, None)
         shape = axes(row.cells[column].text) if column < len(row.cells) else ()
         shape = shape[1:] if len(shape) == 3 and batch is not None else shape
-        opened = batch is not None or OPEN_BATCH.match(row.cells[column].text.lower())
+        opened = lines or batch is not None or OPEN_BATCH.match(row.cells[column].text.lower())
         if not opened or figure is None or figure.power or figure.value() < MANY or len(shape) != 2:
             continue
         divides = [size is not None and size > 1 and figure.value() % size == 0 for size in shape]
@@ -388,13 +436,24 @@ def _sequence(sheet: Sheet, rows: Sequence[SheetRow], batch: int | None) -> str:
     return order if counts[order] > 2 * min(counts.values()) else ""
 
 
+def _has_maps(
+    sheet: Sheet, rows: Sequence[SheetRow], shapes: Sequence[Sequence[int | None]]
+) -> bool:
+    """Whether there are shapes of three axes, and no axis is a batch."""
+    columns = [n for n, h in enumerate(sheet.headings) if h and h.meaning in ("input", "output")]
+    texts = [row.cells[n].text.lower() for row in rows for n in columns if n < len(row.cells)]
+    ranks = {len(shape) for shape in shapes}
+    return 3 in ranks and 4 not in ranks and not any(map(OPEN_BATCH.match, texts))
+
+
 def reading_of(sheet: Sheet, rows: Sequence[SheetRow]) -> Reading:
     """How the shapes of a sheet are written."""
     shapes = _shapes(sheet, rows)
     meanings = {heading.meaning for heading in sheet.headings if heading}
+    batch = _batch(shapes) or _line_batch(rows, shapes)
     return Reading(
-        channels_last(shapes) and not _names_axes(sheet, rows),
-        _sides(sheet, rows), _batch(shapes), _spaced(sheet, rows),
-        _is_mixed(rows, shapes), _is_deep(meanings, shapes), _sequence(sheet, rows, _batch(shapes)),
-        _has_lines(sheet, rows), _filter_order(sheet, rows),
+        _is_last(sheet, rows, shapes) and not _names_axes(sheet, rows),
+        _sides(sheet, rows), batch, _spaced(sheet, rows),
+        _is_mixed(rows, shapes), _is_deep(meanings, shapes), _sequence(sheet, rows, batch),
+        _has_lines(sheet, rows), _filter_order(sheet, rows), _has_maps(sheet, rows, shapes),
     )  # fmt: skip

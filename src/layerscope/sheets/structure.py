@@ -6,15 +6,16 @@ Every size has the cells that it comes from, so that a contradiction names the c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from layerscope.documents.figures import RULES, Figure
+from layerscope.sheets.described import named_window, padding_word
 from layerscope.sheets.kinds import POOLS, SAME_SHAPE, Kind, named_sizes, plain, worded_kernel
 from layerscope.sheets.shapes import steps
 from layerscope.sheets.sheet import WHOLE, Blank, Sheet, SheetRow, connected_to, is_after_gap
@@ -23,6 +24,8 @@ from layerscope.sheets.sizes import (
 )
 from layerscope.sheets.sizes import (
     NOWHERE,
+    SQUARE,
+    WINDOW_PARTS,
     printed_sizes,
     reading_of,
     rounded_sizes,
@@ -37,6 +40,8 @@ from layerscope.sheets.sizes import (
     SizeFact as SizeFact,
 )
 from layerscope.sheets.tree import containers
+
+WINDOWED: tuple[Kind, ...] = ("conv", "depthwise", "deconv", *POOLS)
 
 
 class RowLayer(Struct):
@@ -88,6 +93,8 @@ def layers_of(sheet: Sheet) -> list[RowLayer]:
         layers[end].closes += (layers[at],)
     _use_formulas(layers)
     _use_names(layers)
+    if all(sheet.column(meaning) is None for meaning in ("output", "out_size", "out_h")):
+        _use_next_inputs(sheet, layers)
     if sheet.blank.rows:
         _leave_out(layers, sheet.blank)
     if sheet.tried is not None:
@@ -229,14 +236,51 @@ def _use_formulas(layers: Iterable[RowLayer]) -> None:
                     layer.printed.setdefault(name, SizeFact(size, at))
 
 
+def _use_next_inputs(sheet: Sheet, layers: Sequence[RowLayer]) -> None:
+    """Take outputs from the inputs of the rows below, in tables that print inputs only."""
+    for layer, below in pairwise(layers):
+        given = [below.printed.get(f"{axis}in") for axis in "chw"]
+        if None not in given and not is_after_gap(sheet, layer.row, below.row):
+            for axis, fact in zip("chw", given, strict=True):
+                if fact is not None:
+                    layer.printed.setdefault(f"{axis}out", fact)
+
+
 def _use_words(layers: Iterable[RowLayer]) -> None:
-    """Take kernels from cells such as `Conv 3x3`, where no column has them."""
+    """Take windows from cells such as `Conv 3x3` or `Conv(7x7) S=2`, where no column has them."""
     for layer in layers:
-        if layer.kind in ("conv", "depthwise", "deconv", *POOLS) and "kh" not in layer.printed:
-            found = (worded_kernel(cell.text) for cell in layer.row.cells)
-            size = next((size for size in found if size), None)
-            if size is not None:
-                layer.printed |= {"kh": SizeFact(size), "kw": SizeFact(size)}
+        if layer.kind not in WINDOWED:
+            continue
+        column = _name_column(layer.row)
+        if "kh" not in layer.printed:
+            found = ((n, worded_kernel(cell.text)) for n, cell in enumerate(layer.row.cells))
+            for n, size in found:
+                if size:
+                    fact = SizeFact(size, frozenset({(layer.row.at, n, WINDOW_PARTS["kh"])}))
+                    layer.printed |= {"kh": fact, "kw": fact}
+                    break
+        if column is not None:
+            sizes = named_window(layer.row.cells[column].text)
+            for name, size in sizes.items():
+                same = SQUARE.get(name, name)
+                part = WINDOW_PARTS[same if sizes.get(same) == size else name]
+                fact = SizeFact(size, frozenset({(layer.row.at, column, part)}))
+                layer.printed.setdefault(name, fact)
+        _use_padding(layer)
+
+
+def _use_padding(layer: RowLayer) -> None:
+    """The padding that a word says: `valid` for none, `same` for half of an odd kernel."""
+    given = ((n, padding_word(cell.text)) for n, cell in enumerate(layer.row.cells))
+    column, word = next(((n, word) for n, word in given if word), (0, ""))
+    for axis in "hw":
+        kernel, name = layer.printed.get(f"k{axis}"), f"p{axis}"
+        if not word or layer.kind == "deconv" or (word == "same" and kernel is None):
+            continue
+        size = kernel.value - 1 if kernel is not None and word == "same" else 0
+        if size % 2 == 0:
+            at = frozenset({(layer.row.at, column, WINDOW_PARTS["ph"])})
+            layer.printed.setdefault(name, SizeFact(size // 2, at))
 
 
 def _use_names(layers: list[RowLayer]) -> None:
@@ -266,8 +310,12 @@ def _use_names(layers: list[RowLayer]) -> None:
                 layer.printed["cout"] = SizeFact(sizes["filters"], at)
 
 
+def _name_column(row: SheetRow) -> int | None:
+    return next((n for n, cell in enumerate(row.cells) if cell.text == row.named), None)
+
+
 def _name_cell(row: SheetRow) -> Cells:
-    column = next((n for n, cell in enumerate(row.cells) if cell.text == row.named), None)
+    column = _name_column(row)
     return NOWHERE if column is None else frozenset({(row.at, column, 0)})
 
 

@@ -9,6 +9,8 @@ from layerscope.sheets.sheet import SheetRow
 
 TREE = re.compile(r"[\s│├└─|+`\\]*(?:[├└]─|[|+`\\]--?)\s*")
 
+DEPTH = re.compile(r":\s?(\d{1,3})-\d{1,6}\s*$")  # Conv2d: 2-1
+
 
 def class_name(label: str) -> str:
     """The class of a module in a tree: `Sequential` of `├─Sequential: 1-5`."""
@@ -19,9 +21,13 @@ def class_name(label: str) -> str:
 def containers(rows: Sequence[SheetRow]) -> dict[int, tuple[int, int]]:
     """Rows of a tree with rows below them: the last row one level below, and the last of all."""
     marks = [TREE.match(row.label) for row in rows]
-    if sum(mark is not None for mark in marks) < 2:
+    numbers = [DEPTH.search(row.label) for row in rows]
+    if 2 * sum(number is not None for number in numbers) > len(rows) > 2:
+        depths = [int(number[1]) if number else 0 for number in numbers]
+    elif sum(mark is not None for mark in marks) < 2:
         return {}
-    depths = [mark.end() if mark else 0 for mark in marks]
+    else:
+        depths = [mark.end() if mark else 0 for mark in marks]
     found: dict[int, tuple[int, int]] = {}
     above: list[int] = []  # rows that may have more rows below them
     for number, depth in enumerate([*depths, -1]):

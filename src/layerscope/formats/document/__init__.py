@@ -27,7 +27,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
-from layerscope.documents.reader import BREAK, load
+from layerscope.documents.reader import BREAK, load, uncommented
 from layerscope.errors import FormatError, NoTable, UsageError
 from layerscope.formats.document.assembly import network_of
 from layerscope.formats.document.rows import PrintedNetwork
@@ -113,7 +113,7 @@ def _with_others(graph: Graph, found: Sequence[PrintedNetwork], number: int) -> 
 
 def networks_of(text: str) -> tuple[PrintedNetwork, ...]:
     """All networks of a text, in its order."""
-    lines = BREAK.split(text)
+    lines = uncommented(BREAK.split(text))
     found = [each for each in _networks(lines) if each.rows or each.build is not None]
     found.sort(key=lambda network: network.line)
     return tuple(found)
@@ -121,7 +121,7 @@ def networks_of(text: str) -> tuple[PrintedNetwork, ...]:
 
 def _without_layers(text: str) -> str:
     """Where a text without a network has a print without rows; "" if it has none."""
-    for network in _networks(BREAK.split(text)):
+    for network in _networks(uncommented(BREAK.split(text))):
         what = f"a print in the notation {network.notation} without layers"
         return f"no network in it: line {network.line} is {what}"
     return ""

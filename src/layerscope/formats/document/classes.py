@@ -12,6 +12,7 @@ KINDS: Mapping[str, Kind] = {
     "max_pool": "pool", "avg_pool": "pool", "global_avg_pool": "global_pool",
     "global_max_pool": "global_pool",
 }  # fmt: skip
+LEAST = 8  # letters of a class that is cut
 # an adaptive pool into one position is a global one, and its rows are tried as both
 ADAPTIVE = {"adaptive_avg_pool": "global_avg_pool", "adaptive_max_pool": "global_max_pool"}
 
@@ -72,7 +73,17 @@ def sizes_of(text: str) -> tuple[int | None, ...] | None:
     return tuple(found)
 
 
+def _cut(kind: str, classes: Mapping[str, str]) -> str:
+    """The op of a class whose name Keras cut at its column: MaxPooling2."""
+    found = {op for name, op in classes.items() if len(kind) >= LEAST and name.startswith(kind)}
+    return found.pop() if len(found) == 1 else ""
+
+
 def op_and_kind(kind: str, classes: Mapping[str, str]) -> tuple[str, Kind]:
     """The op of a class, or of that name if there is no class, and the kind of its row."""
-    op = classes.get(kind, "") or (ADAPTIVE.get(kind, kind) if kind in SPECS else "")
+    op = (
+        classes.get(kind, "")
+        or _cut(kind, classes)
+        or (ADAPTIVE.get(kind, kind) if kind in SPECS else "")
+    )
     return op, kind_of_op(op)

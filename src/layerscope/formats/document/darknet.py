@@ -13,13 +13,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from layerscope.documents.figures import Figure
+from layerscope.documents.rows import goes_on
 from layerscope.formats.document.classes import kind_of_op, op_and_kind
 from layerscope.formats.document.rows import Amount, LayerRow, PrintedNetwork, amount
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape
 
 STEM = "darknet"
-HEADING = re.compile(r"\s*layer\s+filters\s+size.*input\s+output\s*", re.IGNORECASE)
+HEADING = re.compile(
+    r"(?:.{0,80}[^\w\s])?\s*layer\s+filters\s+size.*input\s+output\s*", re.IGNORECASE
+)
 ROW = re.compile(r"\s*(?P<number>\d{1,7}):? (?P<kind>[A-Za-z_][\w.]*)(?P<rest>.*)")
 SIZES = r"(?P<{0}w>\d+) x\s*(?P<{0}h>\d+) x\s*(?P<{0}c>\d+)"
 ARROW = re.compile(
@@ -62,7 +65,7 @@ def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
 
 def _log(lines: Sequence[str], first: int) -> PrintedNetwork | None:
     log = Log([], {})
-    last = first
+    last, number = first, "-1"
     for index in range(first + 1, len(lines)):
         line = lines[index]
         if len(line) > WIDEST:
@@ -71,8 +74,10 @@ def _log(lines: Sequence[str], first: int) -> PrintedNetwork | None:
         if match is None:
             if TOTAL.fullmatch(line):
                 last = index
-            break
-        last = index
+            if not goes_on(lines, index, number):
+                break
+            continue
+        last, number = index, match["number"]
         _add(log, match, index + 1)
     if not log.rows:
         style = _style(lines[first : last + 1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from msgspec.structs import replace
 
@@ -33,7 +33,7 @@ def tables(lines: Sequence[str]) -> tuple[Table, ...]:
             if not is_rule(lines[n]) and lines[n].strip() != HLINE
         ]
         titles = [row.cells[0] for row in block if len(row) > 1]
-        if {"layer", "type", "data size"} <= {title.text for title in titles}:
+        if is_display({title.text for title in titles}):
             rows = _turned(block)
             again = found and start <= _last_line(found[-1]) + APART[sign]
             if again:  # the next block of the same network
@@ -43,6 +43,12 @@ def tables(lines: Sequence[str]) -> tuple[Table, ...]:
                 found.append(Table("text", titles[0].line, heading, rows))
         start = max(end, start + 1)
     return tuple(found)
+
+
+def is_display(titles: Set[str]) -> bool:
+    """Whether rows with these titles are a display, or those of its windows only."""
+    sizes = {"data size"}, {"support", "num filts", "stride", "pad"}
+    return {"layer", "type"} <= titles and any(each <= titles for each in sizes)
 
 
 def sign_of(line: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from layerscope.documents.headings import Meaning
 from layerscope.documents.reader import read as read_tables
 from layerscope.documents.types import Table
+from layerscope.formats.document.matconvnet_tables import tables as displays
 from layerscope.formats.document.names import bare
 from layerscope.formats.document.rows import Amount, LayerRow, PrintedNetwork
 from layerscope.graph.types import Shape
@@ -24,7 +25,7 @@ COUNTED: tuple[Meaning, ...] = (
 
 def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
     """A network for each table of layers; tables of models or of results are none."""
-    for table in tables_in(lines):
+    for table in (*tables_in(lines), *displays(lines)):
         sheet = sheet_of(table)
         network = None if sheet is None else network_of_sheet(sheet)
         if network is not None:
@@ -43,7 +44,7 @@ def tables_in(lines: Sequence[str], titles: tuple[str, ...] = ()) -> list[Table]
 
 
 def network_of_sheet(sheet: Sheet, *, notation: bool = False) -> PrintedNetwork | None:
-    """The rows of a sheet as layers; None if no row says what kind of layer it is.
+    """The rows of a sheet as layers; None if no row says a kind of layer or a window.
 
     In a notation every row is a layer, and what its cells leave open is not taken from others.
     """
@@ -51,7 +52,9 @@ def network_of_sheet(sheet: Sheet, *, notation: bool = False) -> PrintedNetwork 
     list(correct_kinds(layers))
     branched = False
     if not notation:
-        if not any(layer.kind not in ("input", "unknown") for layer in layers):
+        if not any(
+            each.kind not in ("input", "unknown") or "kh" in each.printed for each in layers
+        ):
             return None
         branched = attach(layers)
         infer(layers, branched=branched)
