@@ -24,6 +24,7 @@ from layerscope.formats.torch.failures import (
     forward_error,
     lack_of_values,
     needs_autograd,
+    reads_array,
     shapes_in,
 )
 from layerscope.formats.torch.fast_paths import fast_paths
@@ -171,6 +172,9 @@ class ModelCall:
                 except ModelError as error:
                     if assigns_data(error) and DATA_WRITES not in self.again:
                         self.again.add(DATA_WRITES)
+                        continue
+                    if reads_array(error) and "literals" not in self.again:
+                        self.again.add("literals")
                         continue
                     if not needs_autograd(error) or "autograd" in self.again:
                         raise
