@@ -93,6 +93,11 @@ def reads_array(error: Exception) -> bool:
     return lack_of_values(error).startswith(("Tensor.tolist", "Tensor.numpy"))
 
 
+def fuses_script(error: Exception) -> bool:
+    """Whether the compiler of TorchScript's first executor refused a script on the meta device."""
+    return "for graph fuser" in str(error)
+
+
 def needs_autograd(error: Exception) -> bool:
     """Whether a forward failed because it computes gradients itself."""
     return AUTOGRAD.search(str(error)) is not None
