@@ -596,6 +596,7 @@ RECURRENT = frozenset((
     "rnn_relu_cell",
 ))  # fmt: skip
 UNREACHED = frozenset((
+    "embedding_renorm",
     "_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "_convolution", "_index_put_impl",
     "_int_mm", "_log_softmax", "_prelu_kernel", "_reshape_alias", "_safe_softmax",
     "_scaled_dot_product_attention_math", "_scaled_dot_product_cudnn_attention",

@@ -72,6 +72,12 @@ def _lstm_layer(call: Call) -> int:
     return prod(x[:2]) * (prod(of_input) + prod(of_state))
 
 
+def _bilinear(call: Call) -> int:
+    """Multiply-adds of nn.Bilinear: by every element of both inputs, one after the other."""
+    left, weight = call.shapes[:2]
+    return prod(call.output) * (left[-1] + 1) * weight[-1]
+
+
 # Operators that multiply matrices and have no formula in torch.utils.flop_counter 2.13.
 UNCOUNTED: dict[str, Callable[[Call], int]] = {
     "aten::mv": _vectors,
@@ -80,6 +86,8 @@ UNCOUNTED: dict[str, Callable[[Call], int]] = {
     "aten::dot": _vectors,
     "aten::vdot": _vectors,
     "aten::_grouped_mm": _grouped,
+    "aten::_int_mm": lambda call: prod(call.shapes[0]) * call.shapes[1][-1],
+    "aten::_trilinear": _bilinear,
     "aten::addbmm": lambda call: prod(call.shapes[1]) * call.shapes[2][-1],
     "aten::_cdist_forward": _distances,
     "aten::_euclidean_dist": _distances,
@@ -91,6 +99,10 @@ ALGORITHMS = {
     "aten::linalg_inv_ex": "inverse",
     "aten::linalg_lu_factor_ex": "lu",
     "aten::linalg_cholesky_ex": "cholesky",
+    "aten::_cholesky_solve_helper": "cholesky_solve",
+    "aten::cholesky_solve": "cholesky_solve",
+    "aten::_linalg_svd": "svd",
+    "aten::_linalg_eigh": "eigh",
     "aten::linalg_solve_triangular": "triangular_solve",
     "aten::linalg_qr": "qr",
     "aten::linalg_householder_product": "householder_product",

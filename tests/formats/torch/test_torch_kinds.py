@@ -157,6 +157,8 @@ CALLS: dict[str, Any] = {
     "transpose_copy": lambda x: aten.transpose_copy(x, 0, 1),
     "unfold_copy": lambda x: aten.unfold_copy(x, 2, 2, 1),
     "trace": lambda x: aten.trace(x[0, 0]),
+    "fill_diagonal": lambda x: aten.fill_diagonal_(x[0, 0].clone(), 1),
+    "embedding_renorm": lambda x: aten.embedding_renorm_(x[0, 0].clone(), places(2), 1.0, 2.0),
     "renorm": lambda x: aten.renorm(x, 2, 0, 1.0),
     "polygamma": lambda x: aten.polygamma(1, x),
     "_fft_r2c": lambda x: aten._fft_r2c(x, [2, 3], 0, True),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import importlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -200,7 +200,7 @@ def tolist(self: Any, x: Any) -> Any:
     return self.linear(x)[: len(self.linear(x).sum(1).tolist())]
 
 
-def numpy(self: Any, x: Any) -> Any:
+def to_numpy(self: Any, x: Any) -> Any:
     return self.linear(torch.from_numpy(self.linear(x).detach().numpy() * 2))
 
 
@@ -221,9 +221,93 @@ def chosen(self: Any, x: Any) -> Any:
     return self.linear(y[y[:, 0] > -1e9])
 
 
+READ_LENGTHS: dict[str, Any] = {
+    "tolist": lambda lengths: max(lengths.tolist()),
+    "numpy": lambda lengths: lengths.detach().cpu().numpy().max(),
+    "array": lambda lengths: (lengths // 2).__array__().sum(),
+    "after a write": lambda lengths: max(lengths.clone().mul_(2).tolist()) // 2,
+}
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+@pytest.mark.parametrize("name", READ_LENGTHS)
+def test_lists_and_arrays_of_known_values(name: str, device: str) -> None:
+    """Lengths given on the CPU, as for packed sequences, are read without a run for real."""
+    model = Model(lambda self, x, n: self.linear(x[: READ_LENGTHS[name](n)])).to(device)
+    lengths = torch.tensor([1, 3, 2])
+    x = torch.zeros(5, WIDTH, device=device)
+    report = layerscope.summary(model, input_data=(x, lengths), verbose=0)
+    assert report.total_macs == READ_LENGTHS[name](lengths) * WIDTH * WIDTH
+    assert not any(note.startswith("computed") for note in report.graph.notes)
+
+
+def test_a_list_of_an_input_without_values_is_refused() -> None:
+    model = Model(lambda self, x, n: self.linear(x[: max(n.tolist())])).to("meta")
+    given = (torch.zeros(ROWS, WIDTH, device="meta"), torch.zeros(2, device="meta").long())
+    with pytest.raises(ModelError, match=r"Tensor\.tolist"):
+        layerscope.summary(model, input_data=given, verbose=0)
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_a_transformer_encoder_counts_padded_tokens(device: str) -> None:
+    """The encoder asks for the values of its mask, to drop the tokens at the end."""
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    model = nn.TransformerEncoder(layer, 2).eval().to(device)
+    x = torch.zeros(2, 3, 8, device=device)
+    mask = torch.tensor([[False, False, True], [False, False, False]], device=device)
+    report = layerscope.summary(model, input_data=x, src_key_padding_mask=mask, verbose=0)
+    assert report.total_macs == layerscope.summary(model, input_data=x, verbose=0).total_macs
+    assert not report.coverage.unknown
+    assert not report.graph.notes
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_where_takes_masks_of_bytes(device: str) -> None:
+    """The kernel on the CPU takes them, the one on meta does not."""
+    model = Model(lambda self, x, m: self.linear(torch.where(m, x, -x))).to(device)
+    given = (torch.zeros(ROWS, WIDTH), torch.ones(ROWS, WIDTH, dtype=torch.uint8))
+    data = tuple(each.to(device) for each in given)
+    report = layerscope.summary(model, input_data=data, verbose=0)
+    assert "where" in [layer.op for layer in report.layers]
+
+
+def test_embeddings_with_a_largest_norm() -> None:
+    model = nn.Embedding(10, 4, max_norm=1.0)
+    before = model.weight.detach().clone()
+    report = layerscope.summary(model, input_data=torch.zeros(3, dtype=torch.long), verbose=0)
+    ops = [layer.op for layer in report.layers]
+    assert "reduce_l2" in ops
+    assert ops[-1] == "embedding"
+    assert not report.coverage.unknown
+    assert torch.equal(model.weight, before)
+
+
+@pytest.fixture
+def legacy_executor() -> Iterator[None]:
+    """TorchScript's executor before profiles, which some packages choose for the whole process."""
+    chosen = torch._C._jit_set_profiling_executor(False), torch._C._jit_set_profiling_mode(False)
+    fuses = torch._C._jit_can_fuse_on_cpu()
+    torch._C._jit_override_can_fuse_on_cpu(True)
+    yield
+    torch._C._jit_set_profiling_executor(chosen[0])
+    torch._C._jit_set_profiling_mode(chosen[1])
+    torch._C._jit_override_can_fuse_on_cpu(fuses)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("legacy_executor")
+def test_scripts_that_the_fuser_refuses_on_meta() -> None:
+    swish = torch.jit.CompilationUnit("def swish(x):\n    return x * torch.sigmoid(x)\n").swish
+    model = Model(lambda self, x: self.linear(swish(self.linear(x))))
+    report = layerscope.summary(model, input_data=torch.zeros(ROWS, WIDTH), verbose=0)
+    assert report.total_macs == 2 * LINEAR
+    assert [layer.op for layer in report.layers][:3] == ["linear", "sigmoid", "mul"]
+    model(torch.zeros(ROWS, WIDTH))
+
+
 REAL: dict[str, tuple[Any, str, int]] = {
     "tolist": (tolist, "Tensor.tolist", 2 * LINEAR),
-    "numpy": (numpy, "Tensor.numpy", 2 * LINEAR),
+    "numpy": (to_numpy, "Tensor.numpy", 2 * LINEAR),
     "item": (lambda s, x: s.linear(x)[: int(s.linear(x).sum().item() * 0) + 1], "aten.item",
              2 * LINEAR),
     "format": (lambda s, x: (s.linear(x), f"{s.linear(x).mean():.2f}")[0], "Tensor.__format__",

@@ -26,6 +26,12 @@ def of_call(operator: str, *shapes: tuple[int, ...], macs: int = 0, **more: Any)
         ("no formula", of_call("aten::addmv", (3,), (3, 5), (5,)), 15),
         ("no formula", of_call("aten::addbmm", (3, 4), (2, 3, 5), (2, 5, 4)), 120),
         ("no formula", of_call("aten::_grouped_mm", (6, 8), (2, 8, 10), (2,)), 480),
+        ("no formula", of_call("aten::_int_mm", (3, 5), (5, 4)), 60),
+        (
+            "no formula",
+            Call("aten::_trilinear", ((3, 4), (6, 4, 5), (3, 5)), (3, 6), 0, False),
+            450,
+        ),
         ("constants", of_call("aten::mm", (2, 3), (3, 4), macs=24, constant=True), -24),
         ("complex", of_call("aten::mm", (2, 3), (3, 4), macs=24, complex_arguments=2), 72),
     ],

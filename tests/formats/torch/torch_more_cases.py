@@ -116,6 +116,7 @@ MORE: dict[str, Case] = {
     "diagonal": (lambda x: x.diagonal().sin(), (MATRIX,)),
     "as_strided": (lambda x: x.as_strided((3, 4), (1, 2)).sin(), (MATRIX,)),
     "diag_embed": (lambda x: x.diag_embed().sin(), (MATRIX,)),
+    "fill_diagonal_": (lambda x: x.sin().fill_diagonal_(0.5), (MATRIX,)),
     "diagonal_scatter": (lambda x, y: x.diagonal_scatter(y).sin(), (MATRIX, (6,))),
     "as_strided_scatter": (
         lambda x, y: x.as_strided_scatter(y, (6,), (1,)).sin(), (MATRIX, (6,))

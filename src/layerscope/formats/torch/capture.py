@@ -22,8 +22,10 @@ from layerscope.formats.torch.data_writes import assigns_data, followed_data_wri
 from layerscope.formats.torch.dispatch import dispatch_mode, dispatcher
 from layerscope.formats.torch.failures import (
     forward_error,
+    fuses_script,
     lack_of_values,
     needs_autograd,
+    reads_array,
     shapes_in,
 )
 from layerscope.formats.torch.fast_paths import fast_paths
@@ -169,14 +171,23 @@ class ModelCall:
                         raise
                     self.again.add("literals")
                 except ModelError as error:
-                    if assigns_data(error) and DATA_WRITES not in self.again:
-                        self.again.add(DATA_WRITES)
-                        continue
-                    if not needs_autograd(error) or "autograd" in self.again:
+                    option = self._option_for(error)
+                    if not option:
                         raise
-                    # an `autograd.Function` or a checkpoint saves tensors, which needs gradients
-                    tried = not self.training or "no_grad_mode" in self.again
-                    self.again.add("autograd" if tried else "no_grad_mode")
+                    self.again.add(option)
+
+    def _option_for(self, error: ModelError) -> str:
+        """What another run needs so that it does not fail like this; "" if nothing helps."""
+        for applies, option in (
+            (assigns_data, DATA_WRITES), (reads_array, "literals"), (fuses_script, "unfused"),
+        ):  # fmt: skip
+            if option not in self.again and applies(error):
+                return option
+        if not needs_autograd(error) or "autograd" in self.again:
+            return ""
+        # an `autograd.Function` or a checkpoint saves tensors, which needs gradients
+        tried = not self.training or "no_grad_mode" in self.again
+        return "autograd" if tried else "no_grad_mode"
 
     def _run(self, *, real: bool) -> tuple[Capture, tuple[str, ...], tuple[str, ...]]:
         """Run the forward once: its state, names of its outputs, and notes."""
@@ -230,7 +241,7 @@ class ModelCall:
                 stack.enter_context(torch.inference_mode())
             if grads.training and grad_mode:  # so that parts under no_grad can be seen
                 stack.enter_context(torch.enable_grad())
-            if isinstance(self.model, torch.jit.ScriptModule):
+            if isinstance(self.model, torch.jit.ScriptModule) or "unfused" in self.again:
                 stack.enter_context(torch.jit.optimized_execution(False))
             args, kwargs = self._inputs(tracker, real)
             run.mode = dispatch_mode(torch)()

@@ -135,8 +135,10 @@ def _new_plan(run: Capture, call: OpCall) -> tuple[CallPlan | None, Result]:
     try:
         outs = run_on_meta(run, call)
     except RuntimeError:
-        if results is None or run.real or not has_contiguous_result(info.name, call.given):
-            raise  # for the others, meta kernels refuse what real ones refuse
+        # For the others, meta kernels refuse what real ones refuse; for `where`, masks of uint8.
+        known = info.name == "where" or has_contiguous_result(info.name, call.given)
+        if results is None or run.real or not known:
+            raise
         return _contiguous_plan(run, call, converted), None
     if rule is not None:
         return custom_plan(run, call, rule, outs)

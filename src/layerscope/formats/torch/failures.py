@@ -88,6 +88,16 @@ def lack_of_values(error: Exception) -> str:
     return first
 
 
+def reads_array(error: Exception) -> bool:
+    """Whether a forward failed because it read a tensor as a list or as a NumPy array."""
+    return lack_of_values(error).startswith(("Tensor.tolist", "Tensor.numpy"))
+
+
+def fuses_script(error: Exception) -> bool:
+    """Whether the compiler of TorchScript's first executor refused a script on the meta device."""
+    return "for graph fuser" in str(error)
+
+
 def needs_autograd(error: Exception) -> bool:
     """Whether a forward failed because it computes gradients itself."""
     return AUTOGRAD.search(str(error)) is not None

@@ -23,6 +23,8 @@ IN_PLACE_OPERATORS = frozenset(
     ("__iand__", "__ior__", "__ixor__", "__ilshift__", "__irshift__")
 )  # of Python
 READS = frozenset(("_local_scalar_dense", "item", "is_nonzero", "equal", "allclose"))
+# TransformerEncoder asks it whether to drop padded tokens from its input.
+LEFT_ALIGNED = "_nested_tensor_from_mask_left_aligned"
 # Overloads that take a tensor as a number: they are decomposed, and PyTorch's own steps read it. So
 # are overloads named "data", of recurrent networks on packed sequences.
 DECOMPOSED = frozenset((("narrow", "Tensor"), ("tensor_split", "tensor_indices_or_sections")))
@@ -47,7 +49,7 @@ class OpInfo(Struct, frozen=True, eq=False):
     full: str  # with its namespace: aten.add_
     source: Source
     convert: Converter | None  # makes nodes of a call; None: unsupported
-    kind: str  # compute | view | write | constant | random | read | higher_order
+    kind: str  # compute | view | write | constant | random | read | left_aligned | …
     in_place: bool
     quantized: bool = False  # works on quantized tensors, which the meta device has not
     others: int = 0  # results beside the first
@@ -115,6 +117,8 @@ def _kind(schema: FunctionSchema, space: str, name: str) -> str:
             return "random"
         if name in READS:
             return "read"
+        if name == LEFT_ALIGNED:
+            return "left_aligned"
     return "view" if any(ret.alias_info is not None for ret in schema.returns) else "compute"
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 from layerscope.formats.torch.aten.control import constant, scalar_constant
 from layerscope.formats.torch.aten.layout import broadcast_to, permute, reshape
 from layerscope.formats.torch.aten.promotion import promote_types
+from layerscope.formats.torch.aten.reduction import renorm
 from layerscope.formats.torch.aten.signatures import OneOutput, Operand, Scalar, takes
 from layerscope.formats.torch.aten.slice_concat import slice_
 from layerscope.formats.torch.lowering import Lowering, Refused, TensorRef, Unsupported
@@ -42,6 +43,15 @@ def embedding(d: Lowering, weight: TensorRef, indices: TensorRef, *_: object) ->
     if weight.stored and weight.dtype == d.floating:
         return d.add("embedding", indices, at=at.Embedding(*weight.shape), holds={"weight": weight})
     return d.add("gather", weight, indices, at=at.Gather(0))
+
+
+def embedding_renorm(
+    d: Lowering, self: TensorRef, indices: TensorRef, max_norm: Scalar, norm_type: Scalar
+) -> TensorRef:
+    """The rows of these indices scaled down to a norm of at most max_norm."""
+    index = reshape(d, indices, (elements(indices.shape),))
+    rows = renorm(d, index_select(d, self, 0, index), norm_type, 0, max_norm)
+    return index_copy(d, self, 0, index, rows)
 
 
 def index_select(d: Lowering, self: TensorRef, dim: int, index: TensorRef) -> TensorRef:
@@ -379,6 +389,7 @@ TABLE: dict[str, OneOutput] = {
     "scatter_reduce": scatter_reduce,
     "index_reduce": index_reduce,
     "index_fill": index_fill,
+    "embedding_renorm": embedding_renorm,
     "index_add": index_add,
     "index_copy": index_copy,
     "put": put,

@@ -9,9 +9,10 @@ from msgspec import Struct
 
 from layerscope.formats.torch.aten.control import constant
 from layerscope.formats.torch.aten.layout import reshape, unsqueeze
-from layerscope.formats.torch.aten.signatures import Converter, IntOrInts, takes
+from layerscope.formats.torch.aten.signatures import Converter, IntOrInts, Scalar, takes
 from layerscope.formats.torch.lowering import Lowering, TensorRef, Unsupported
 from layerscope.graph import attributes as at
+from layerscope.graph.types import elements
 from layerscope.ops.spec import axis_of
 
 
@@ -85,6 +86,16 @@ def view_scatter(
 ) -> TensorRef:
     """A copy of `self` with `src` written into a diagonal or a strided view."""
     return d.add("insert", d.add("identity", self), d.cast(src, self.dtype))
+
+
+def fill_diagonal(
+    d: Lowering, self: TensorRef, fill_value: Scalar, wrap: bool = False
+) -> TensorRef:
+    """A number written into the diagonal; with wrap, a tall matrix has several."""
+    size = min(self.shape)
+    if wrap and self.rank == 2:
+        size = -(-elements(self.shape) // (self.shape[1] + 1))
+    return d.add("insert", self, constant(d, (size,), self.dtype))
 
 
 def block_diag(d: Lowering, tensors: Sequence[TensorRef]) -> TensorRef:
@@ -189,6 +200,7 @@ TABLE: dict[str, Converter] = {
     "slice_scatter": slice_scatter,
     "select_scatter": select_scatter,
     "diagonal_scatter": view_scatter,
+    "fill_diagonal": fill_diagonal,
     "as_strided_scatter": view_scatter,
     "block_diag": block_diag,
     "diag_embed": diag_embed,
