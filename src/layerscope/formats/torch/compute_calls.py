@@ -135,14 +135,17 @@ def _new_plan(run: Capture, call: OpCall) -> tuple[CallPlan | None, Result]:
     try:
         outs = run_on_meta(run, call)
     except RuntimeError:
-        # For the others, meta kernels refuse what real ones refuse; for `where`, masks of uint8.
-        known = info.name == "where" or has_contiguous_result(info.name, call.given)
-        if results is None or run.real or not known:
-            raise
+        if results is None or run.real or not _can_be_inferred(call):
+            raise  # for the others, meta kernels refuse what real ones refuse
         return _contiguous_plan(run, call, converted), None
     if rule is not None:
         return custom_plan(run, call, rule, outs)
     return checked_plan(run, call, converted, outs)
+
+
+def _can_be_inferred(call: OpCall) -> bool:
+    """Whether a result is contiguous; the meta kernel of `where` refuses masks of uint8."""
+    return call.info.name == "where" or has_contiguous_result(call.info.name, call.given)
 
 
 def _inferred_plan(run: Capture, call: OpCall, converted: Converted) -> CallPlan | None:
