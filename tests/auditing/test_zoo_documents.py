@@ -18,6 +18,16 @@ OPEN: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
         (*MATCONVNET, "layersheet", "netscope", "netscope.folded", "ptflops"),
         "biases of attention from distances: axes that are not printed, and shared weights",
     ),
+    (
+        ("inception_v3-slim",),
+        ("torchinfo", "torchsummary"),
+        "a join without a row of branches that end in two convolutions of one input",
+    ),
+    (
+        ("swin_b",),
+        ("backbone",),
+        "windows of a map change the sizes that blank cells repeat",
+    ),
 )
 
 
@@ -47,6 +57,9 @@ CLASSES = [
     ("regnet_y_400mf", "matconvnet.dag"),  # filters as deep as a group
     ("efficientnet_b6", "netscope"),  # pools over the whole map, all larger than usual kernels
     ("inception_v2-slim", "darknet"),  # a first convolution in groups
+    ("resnet50", "darknet"),  # operations of shortcuts, each counted once
+    ("vit_b_32", "darknet"),  # a total of shortcuts that are rounded to nothing
+    ("t5-small", "keras.box"),  # names of inputs that are cut
     ("gpt2", "cs231n.md"),  # figures that are rounded to two digits, one without a formula
     ("bert_base", "cs231n.md"),
     ("llama-7b", "keras"),  # numbers that the column breaks
@@ -58,6 +71,12 @@ CLASSES = [
 @pytest.mark.parametrize(("name", "notation"), CLASSES)
 def test_each_class_has_no_findings(name: str, notation: str) -> None:
     assert of_figures(audit_text(document(name, notation), name).findings) == []
+
+
+def test_operations_of_a_shortcut_are_checked() -> None:
+    text = document("resnet50", "darknet").replace("256 0.001 BF", "256 0.008 BF", 1)
+    [finding] = of_figures(audit_text(text, "changed").findings)
+    assert (finding.row, finding.column, finding.printed) == ("7", "BF", "0.008")
 
 
 def columns_of(name: str, notation: str, title: str, at: int, wrong: str) -> set[str]:

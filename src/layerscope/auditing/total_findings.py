@@ -48,8 +48,12 @@ def total_findings(
                 findings.append(
                     Finding(*where, "total", claim.cell.text, expected, reason, also, ways=ways)
                 )
-            elif found.verdict == "follows":
+            elif found.verdict == "follows" and any(
+                (c.row, c.column) in blamed_cells for c in claims
+            ):
                 notes.append(f"the total of {name} follows from cells that are listed")
+            elif found.verdict == "follows":
+                notes.append(f"the total of {name} is what its cells add up to as they are rounded")
             elif found.verdict == "right for the network" and (odd := _odd(checked, key, claims)):
                 findings.append(odd)
             elif found.verdict == "right for the network":

@@ -20,7 +20,9 @@ LAYER = re.compile(
     rf"(?:\s+(?P<input>{SHAPE})\s*->)?\s+(?P<output>{SHAPE})(?:\s+(?P<bf>(?:[\d.]+|\?)\s*BF(?:LOPs)?))?\s*$"
 )
 JOIN = re.compile(
-    r"^\s*(?P<layer>\d+)\s+(?P<type>route|shortcut|res|detection|yolo|region)\b.*$", re.IGNORECASE
+    r"^\s*(?P<layer>\d+)\s+(?P<type>route|shortcut|res|detection|yolo|region)\b"
+    r".*?(?:(?P<bf>(?<![\d.])[\d.]+)\s*BF\s*)?$",
+    re.IGNORECASE,
 )
 TOTAL = re.compile(r"^\s*(?P<layer>Total\s+BFLOPS)\s+(?P<bf>[\d.]+)")
 GROUPS = ("layer", "type", "filters", "groups", "size", "input", "output", "bf", "from")

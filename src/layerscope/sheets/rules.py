@@ -253,7 +253,7 @@ _POOLED = (
     Rule("1 per input", IN, _product(*IN)),
     Rule("2 per output", OUT, _product(*OUT, times=2)),
 )
-# where a multiply-add counts as two operations, an operation of a pool as one
+# where a multiply-add counts as two operations, an operation of a pool or of an element as one
 _ONCE = (
     Rule("kernel positions x outputs, once", ("kh", "kw", *OUT), _halved("kh", "kw", *OUT)),
     Rule("inputs, once", IN, _halved(*IN)),
@@ -263,6 +263,7 @@ _EACH = (
     Rule("1 per element", OUT, _product(*OUT)),
     Rule("2 per element", OUT, _product(*OUT, times=2)),
 )
+_EACH_ONCE = (Rule("elements, once", OUT, _halved(*OUT)),)
 ELEMENTS = (Rule("output elements", OUT, _product(*OUT)),)
 
 
@@ -293,7 +294,8 @@ def rules(meaning: Meaning, kind: Kind) -> tuple[Rule, ...]:
     if meaning in ("macs", "flops", "madds"):
         if kind in POOLS or kind == "global_pool":
             return _POOLED if meaning == "macs" else (*_POOLED, *_ONCE)
-        return (*_EACH, *_FUNCTION) if kind in FUNCTIONS else MACS.get(kind, _EACH)
+        each = _EACH if meaning == "macs" else (*_EACH, *_EACH_ONCE)
+        return (*each, *_FUNCTION) if kind in FUNCTIONS else MACS.get(kind, each)
     if meaning in ("memory", "activations"):
         return (*ELEMENTS, NONE)
     if meaning == "comparisons":

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 
 from msgspec import Struct
@@ -45,6 +45,7 @@ MANY_SHAPES = 3  # from which on a column that contradicts them is another one
 TYPED = 10  # of so many descriptions all but one say a kind, if they are types
 FIELDS = ("field", "jump", "jump_in", "offset")
 WORDS = ("name", "type", "description")
+FAR = 1000  # rows above in which a name that is cut is looked for
 EMPTY = ("", "-", "–", "—", "n/a", "none", "/", "--", "nan")
 
 
@@ -306,13 +307,37 @@ def is_after_gap(sheet: Sheet, above: SheetRow, row: SheetRow) -> bool:
     return after < len(left_out) and left_out[after] < row.line
 
 
-def connected_to(sheet: Sheet, row: SheetRow, named: Mapping[str, int]) -> int | None:
-    """The number of the layer that a row says it is connected to; None if it says none."""
+class RowNames:
+    """The rows of a sheet by what their cells call them."""
+
+    def __init__(self, rows: Sequence[SheetRow]) -> None:
+        self._names = [
+            tuple(plain(text).split(" (")[0] for text in (row.named, row.label)) for row in rows
+        ]
+        self._rows: dict[str, list[int]] = {}
+        for number, names in enumerate(self._names):
+            for name in dict.fromkeys(names):
+                self._rows.setdefault(name, []).append(number)
+
+    def last(self, name: str, before: int) -> int | None:
+        """The last row of this name before another; a name that is cut is a beginning."""
+        beginning, cut, _ = name.partition("…")
+        if not cut:
+            rows = self._rows.get(name, [])
+            return rows[at - 1] if (at := bisect_left(rows, before)) else None
+        for number in range(before - 1, max(before - FAR, 0) - 1, -1):
+            if any(each.startswith(beginning) for each in self._names[number]):
+                return number
+        return None
+
+
+def connected_to(sheet: Sheet, row: SheetRow, number: int, names: RowNames) -> int | None:
+    """The number of the layer that row `number` says it is connected to; None if it says none."""
     column = sheet.column("connected")
     if column is None or column >= len(row.cells):
         return None
     first = re.search(r"[^\[\]'\",\s]+", plain(row.cells[column].text))  # ['conv1[0][0]']
-    return named.get(first[0]) if first is not None else None
+    return names.last(first[0], number) if first is not None else None
 
 
 def _aligned(

@@ -16,9 +16,17 @@ from msgspec.structs import replace
 
 from layerscope.documents.figures import RULES, Figure
 from layerscope.sheets.described import named_window, padding_word
-from layerscope.sheets.kinds import POOLS, SAME_SHAPE, Kind, named_sizes, plain, worded_kernel
+from layerscope.sheets.kinds import POOLS, SAME_SHAPE, Kind, named_sizes, worded_kernel
 from layerscope.sheets.shapes import steps
-from layerscope.sheets.sheet import WHOLE, Blank, Sheet, SheetRow, connected_to, is_after_gap
+from layerscope.sheets.sheet import (
+    WHOLE,
+    Blank,
+    RowNames,
+    Sheet,
+    SheetRow,
+    connected_to,
+    is_after_gap,
+)
 from layerscope.sheets.sizes import (
     AXIS_PARTS as AXIS_PARTS,
 )
@@ -99,9 +107,7 @@ def layers_of(sheet: Sheet) -> list[RowLayer]:
         _leave_out(layers, sheet.blank)
     if sheet.tried is not None:
         _say(layers, *sheet.tried)
-    texts = [(row.named, n) for n, row in enumerate(rows)]
-    texts += [(row.label, n) for n, row in enumerate(rows)]
-    named = {plain(text).split(" (")[0]: n for text, n in texts}
+    names = RowNames(rows)
     for number, layer in enumerate(layers):
         following = layers[number + 1].kind if number + 1 < len(layers) else "unknown"
         layer.normed = following in ("batch_norm", "norm")
@@ -110,9 +116,9 @@ def layers_of(sheet: Sheet) -> list[RowLayer]:
             and layer.kind != "input"
             and not is_after_gap(sheet, layers[number - 1].row, layer.row)
         ):
-            source = connected_to(sheet, layer.row, named)
-            layer.connected = source is not None and source < number
-            above = source if source is not None and source < number else number - 1
+            source = connected_to(sheet, layer.row, number, names)
+            layer.connected = source is not None
+            above = number - 1 if source is None else source
             layer.before = _after(layers[above])
             if layer.before is not None and layer.kind in ("batch_norm", "norm"):
                 layer.before.normed = True  # another row may be between them
