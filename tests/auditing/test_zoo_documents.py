@@ -60,6 +60,8 @@ CLASSES = [
     ("resnet50", "darknet"),  # operations of shortcuts, each counted once
     ("vit_b_32", "darknet"),  # a total of shortcuts that are rounded to nothing
     ("t5-small", "keras.box"),  # names of inputs that are cut
+    ("resnet_v2_50-slim", "keras.box"),  # the row above may be meant, and is not
+    ("swin_t", "keras.box"),  # any of several rows above, but not the last
     ("gpt2", "cs231n.md"),  # figures that are rounded to two digits, one without a formula
     ("bert_base", "cs231n.md"),
     ("llama-7b", "keras"),  # numbers that the column breaks

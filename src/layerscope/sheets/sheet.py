@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from math import prod
 
 from msgspec import Struct
@@ -45,7 +46,7 @@ MANY_SHAPES = 3  # from which on a column that contradicts them is another one
 TYPED = 10  # of so many descriptions all but one say a kind, if they are types
 FIELDS = ("field", "jump", "jump_in", "offset")
 WORDS = ("name", "type", "description")
-FAR = 1000  # rows above in which a name that is cut is looked for
+FAR = 200  # rows above among which a name that is cut is looked for
 EMPTY = ("", "-", "–", "—", "n/a", "none", "/", "--", "nan")
 
 
@@ -319,25 +320,29 @@ class RowNames:
             for name in dict.fromkeys(names):
                 self._rows.setdefault(name, []).append(number)
 
-    def last(self, name: str, before: int) -> int | None:
-        """The last row of this name before another; a name that is cut is a beginning."""
+    def before(self, number: int, name: str) -> tuple[int, ...]:
+        """The rows before another that a name can stand for: a name that is cut is a beginning.
+
+        None where the row above is one of several, because it is the usual one.
+        """
         beginning, cut, _ = name.partition("…")
         if not cut:
             rows = self._rows.get(name, [])
-            return rows[at - 1] if (at := bisect_left(rows, before)) else None
-        for number in range(before - 1, max(before - FAR, 0) - 1, -1):
-            if any(each.startswith(beginning) for each in self._names[number]):
-                return number
-        return None
+            at = bisect_left(rows, number)
+            return (rows[at - 1],) if at else ()
+        near = range(number - 1, max(number - FAR, 0) - 1, -1)
+        found = (n for n in near if any(each.startswith(beginning) for each in self._names[n]))
+        last = tuple(islice(found, 2))
+        return () if len(last) > 1 and last[0] == number - 1 else last
 
 
-def connected_to(sheet: Sheet, row: SheetRow, number: int, names: RowNames) -> int | None:
-    """The number of the layer that row `number` says it is connected to; None if it says none."""
+def connected_to(sheet: Sheet, row: SheetRow, number: int, names: RowNames) -> tuple[int, ...]:
+    """The rows before row `number` that it may say it is connected to; none if it says none."""
     column = sheet.column("connected")
     if column is None or column >= len(row.cells):
-        return None
+        return ()
     first = re.search(r"[^\[\]'\",\s]+", plain(row.cells[column].text))  # ['conv1[0][0]']
-    return names.last(first[0], number) if first is not None else None
+    return names.before(number, first[0]) if first is not None else ()
 
 
 def _aligned(

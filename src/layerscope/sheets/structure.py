@@ -116,10 +116,10 @@ def layers_of(sheet: Sheet) -> list[RowLayer]:
             and layer.kind != "input"
             and not is_after_gap(sheet, layers[number - 1].row, layer.row)
         ):
-            source = connected_to(sheet, layer.row, number, names)
-            layer.connected = source is not None
-            above = number - 1 if source is None else source
-            layer.before = _after(layers[above])
+            sources = connected_to(sheet, layer.row, number, names)
+            layer.connected = len(sources) == 1
+            if len(sources) < 2:  # else any of them is the input, and it is left open
+                layer.before = _after(layers[sources[0] if sources else number - 1])
             if layer.before is not None and layer.kind in ("batch_norm", "norm"):
                 layer.before.normed = True  # another row may be between them
         refill(layer)
