@@ -163,7 +163,7 @@ class _SavedTensors:
         inner = [name for name in node.inputs if name in self.producers]
         inside = {name for name in inner if self.producers[name].name in self.opaque}
         wanted = [name for name in node.inputs if name in self.needs and name not in inside]
-        return sum(map(self._hold, wanted))
+        return sum(map(self._hold_storage, wanted))
 
     def _drops_rows(self, node: Node) -> bool:
         """Whether a node that does nothing at inference stands for stochastic depth."""
@@ -216,8 +216,8 @@ class _SavedTensors:
                 continue
             if tensor.name in self.storages.guessed:
                 self.note(UNKNOWN_COPY, node)
-            total += sum(map(self._hold, self._read(tensor)))
-        total += sum([self._hold(outputs[n].name) for n in saved.outputs])
+            total += sum(map(self._hold_storage, self._read(tensor)))
+        total += sum([self._hold_storage(outputs[n].name) for n in saved.outputs])
         return total + sum([storage_bytes(n, kind or outputs[0].dtype) for n, kind in saved.extra])
 
     def _follow_filled(self, node: Node, call: Call | None, outputs: Tensors) -> None:
@@ -240,7 +240,7 @@ class _SavedTensors:
             return producer.inputs
         return (tensor.name,)
 
-    def _hold(self, name: str) -> int:
+    def _hold_storage(self, name: str) -> int:
         storage = self.storages.views[name].storage
         if storage in self.holding:
             return 0

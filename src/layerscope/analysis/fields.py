@@ -173,24 +173,24 @@ class Fields(Mapping[str, tuple[Field, ...]]):
         self._graph, self._shapes = graph, shapes
         self._found: dict[str, tuple[Field, ...]] | None = None
 
-    def _all(self) -> dict[str, tuple[Field, ...]]:
+    def _all_found(self) -> dict[str, tuple[Field, ...]]:
         if self._found is None:
             self._found = fields(self._graph, self._shapes)
         return self._found
 
     def __getitem__(self, name: str) -> tuple[Field, ...]:
-        return self._all()[name]
+        return self._all_found()[name]
 
     def first(self, name: str) -> Field | None:
         """The field of a tensor on the first input that it depends on."""
-        found = (self._found or self._all()).get(name)
+        found = (self._found or self._all_found()).get(name)
         return found[0] if found else None
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
+        return iter(self._all_found())
 
     def __len__(self) -> int:
-        return len(self._all())
+        return len(self._all_found())
 
 
 def _join(

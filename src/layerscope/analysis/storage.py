@@ -174,12 +174,12 @@ class Storages:
 
     def _elementwise(self, shape: Shape, given: Tensors) -> Shape | None:
         """Strides that an elementwise operator gives its output; None if those of an input are."""
-        laid = self._laid(given)
+        laid = self._shapes_and_strides(given)
         return None if laid is None else elementwise(shape, laid)
 
     def _keeping_channels_last(self, op: str, shape: Shape, given: Tensors) -> Shape:
         """Strides of an output that is in channels-last order if the inputs are."""
-        laid = self._laid(given[:1] if op != "concat" else given)
+        laid = self._shapes_and_strides(given[:1] if op != "concat" else given)
         if laid is not None and len(shape) == 3 and op in ROWS_AS_IMAGES:
             laid = [((*x[:2], 1, x[2]), (*by[:2], x[2] * by[2], by[2])) for x, by in laid]
         last = laid is not None and all(channels_last(*each) for each in laid)
@@ -187,7 +187,7 @@ class Storages:
 
     def _normed_channels(self, shape: Shape, given: Tensors) -> Shape | None:
         """Strides after batch norm with the statistics of its input: channels before the batch."""
-        laid = self._laid(given)
+        laid = self._shapes_and_strides(given)
         if laid is None:
             return None
         [(x, by)] = laid
@@ -200,7 +200,7 @@ class Storages:
         strides = [self.views[tensor.name].stride for tensor in given[:3]]
         return any(stride is not None and stride[-1] != 1 for stride in strides)
 
-    def _laid(self, given: Tensors) -> list[ShapeStride] | None:
+    def _shapes_and_strides(self, given: Tensors) -> list[ShapeStride] | None:
         laid = []
         for tensor in given:
             stride = self.views[tensor.name].stride

@@ -190,7 +190,7 @@ class LiveSession:
         if self.format == "caffe" and self.asked.text:
             from layerscope.formats.caffe.problems import problems
 
-            marks = [self._mark(each, "warning") for each in problems(self.asked.text, STEM)]
+            marks = [self._text_mark(each, "warning") for each in problems(self.asked.text, STEM)]
         return LiveAnswer(
             page=_page(report, self.asked.conventions),
             format=self.format,
@@ -268,7 +268,7 @@ class LiveSession:
         lines = BREAK.split(self.asked.text)
         return [_finding_mark(each, lines[each.line - 1 : each.line]) for each in found]
 
-    def _mark(self, error: FormatError, severity: Severity) -> TextMark:
+    def _text_mark(self, error: FormatError, severity: Severity) -> TextMark:
         span = error.span or TextSpan(0, 0)
         text = POSITION.sub("", self._named(str(error)), count=1)
         return TextMark(severity, text, *span)
@@ -276,7 +276,7 @@ class LiveSession:
     def mark(self, error: LayerscopeError) -> TextMark:
         """An error with its position in the text, as far as it is found."""
         if isinstance(error, FormatError) and error.span is not None:
-            return self._mark(error, "error")
+            return self._text_mark(error, "error")
         text = self._named(error.line)
         span = self._shape_span(error)
         if span is not None:

@@ -55,14 +55,18 @@ def is_given(value: object) -> bool:
 def check_effect(network: str, options: Mapping[str, Any], found: Recognised | None) -> None:
     """Raise for an option of readers that does not apply to a network: one in a file, or None."""
     for name, value in options.items():
-        why = "" if name not in APPLIES_TO or not is_given(value) else _why(network, name, found)
+        why = (
+            ""
+            if name not in APPLIES_TO or not is_given(value)
+            else _why_without_effect(network, name, found)
+        )
         if why:
             raise UsageError(f"{name} has no effect: {why}")
 
 
 def applies(network: str, name: str, found: Recognised | None) -> bool:
     """Whether an option of readers applies to a network, or its reader says why not."""
-    return name not in APPLIES_TO or not _why(network, name, found)
+    return name not in APPLIES_TO or not _why_without_effect(network, name, found)
 
 
 def formats_of(name: str) -> list[str]:
@@ -70,7 +74,7 @@ def formats_of(name: str) -> list[str]:
     return [each for each in APPLIES_TO[name] if each not in REFUSED_BY_READER.get(name, ())]
 
 
-def _why(network: str, name: str, found: Recognised | None) -> str:
+def _why_without_effect(network: str, name: str, found: Recognised | None) -> str:
     """Why an option has no effect on a network; "" if it has one."""
     from layerscope.formats import INDEXED, kind_of_json, names_a_model
 

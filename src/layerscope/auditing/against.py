@@ -103,7 +103,7 @@ class Checker:
         findings = list(_sizes(sheet, number, rows, pairs))
         columns, notes = [], []
         if lost := [row.row for row in rows if row.row.at not in pairs]:
-            names = _few([f"{row.label} (line {row.line})" for row in lost])
+            names = _some_names([f"{row.label} (line {row.line})" for row in lost])
             notes.append(f"not aligned with a layer, and not checked: {names}")
         missing, left = self._without_row(number, rows, pairs)
         findings += missing
@@ -147,7 +147,7 @@ class Checker:
                     number, above[0].line, above[0].label, "", "missing", "", layer.name, reason
                 )
             )
-        notes = [f"layers of {self.name} with parameters and without a row: {_few(left)}"]
+        notes = [f"layers of {self.name} with parameters and without a row: {_some_names(left)}"]
         return findings, notes if left else []
 
     def _column(
@@ -234,27 +234,29 @@ def _quantities(meaning: Meaning, name: str, layers: Sequence[Layer]) -> Iterato
     exact = name == "exact"
     by = "" if exact else f" as {name} counts"
     if meaning in LEARNED:
-        yield Quantity(f"parameters{by}", _of(layers, lambda layer: layer.params))
+        yield Quantity(f"parameters{by}", _sum_of(layers, lambda layer: layer.params))
         if exact:
-            yield Quantity("parameters without biases", _of(layers, _without("bias")))
-            yield Quantity("parameters and buffers", _of(layers, _stored))
+            yield Quantity("parameters without biases", _sum_of(layers, _without("bias")))
+            yield Quantity("parameters and buffers", _sum_of(layers, _stored))
     elif meaning in ("macs", "flops", "madds", "ops"):
         if exact:
-            yield Quantity("multiply-adds", _of(layers, lambda layer: layer.ops.mac))
-            yield Quantity("FLOPs", _of(layers, lambda layer: layer.ops.flops))
+            yield Quantity("multiply-adds", _sum_of(layers, lambda layer: layer.ops.mac))
+            yield Quantity("FLOPs", _sum_of(layers, lambda layer: layer.ops.flops))
         else:
-            yield Quantity(f"operations{by}", _of(layers, lambda layer: layer.convention_ops))
+            yield Quantity(f"operations{by}", _sum_of(layers, lambda layer: layer.convention_ops))
     elif meaning in ("memory", "activations") and exact:
         yield Quantity("output elements", lambda layer: layer.elements)
     elif meaning in ("memory", "activations"):
-        yield Quantity(f"activations{by}", _of(layers, lambda layer: layer.convention_activations))
+        yield Quantity(
+            f"activations{by}", _sum_of(layers, lambda layer: layer.convention_activations)
+        )
     elif meaning in ("field", "jump") and exact:
         name = "receptive field" if meaning == "field" else "stride of the receptive field"
-        yield Quantity(name, _of(layers, partial(_field, meaning), 1))
+        yield Quantity(name, _sum_of(layers, partial(_field, meaning), 1))
     elif meaning in KINDS:
         kind = KINDS[meaning]
         yield Quantity(
-            f"{meaning}{by}", _of(layers, lambda layer: getattr(layer.convention_kinds, kind))
+            f"{meaning}{by}", _sum_of(layers, lambda layer: getattr(layer.convention_kinds, kind))
         )
 
 
@@ -266,7 +268,9 @@ def _field(meaning: Meaning, layer: Layer) -> int | None:
     return first if isinstance(first, int) else None
 
 
-def _of(layers: Sequence[Layer], count: Callable[[Layer], int | None], inputs: int = 0) -> Count:
+def _sum_of(
+    layers: Sequence[Layer], count: Callable[[Layer], int | None], inputs: int = 0
+) -> Count:
     """A count of the report's layers, unknown where a layer's figures are; `inputs` for inputs."""
 
     def found(layer: NetworkLayer) -> int | None:
@@ -327,7 +331,7 @@ def _is_trusted(best: _Chosen, given: Sequence[tuple[Claim, NetworkLayer]]) -> b
     return any(judged) and sum(judged) * TRUSTED >= len(judged)
 
 
-def _few(names: Sequence[str]) -> str:
+def _some_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return ", ".join(names[:LISTED]) + more
 

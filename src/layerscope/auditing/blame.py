@@ -97,7 +97,7 @@ def _repairable(
 def _suspect(checked: Checked, trials: Sequence[_Trial], linked: Sequence[Equation]) -> Suspect:
     """The first of the best trials, with the cells of those that are equally good."""
     best = [trial for trial in trials if trial.lost == trials[0].lost]
-    own = _own(linked, best[0].part)
+    own = _equation_for_cell(linked, best[0].part)
     at = own.target if own.target[:2] == best[0].part[:2] else _within(own, best[0].part)
     others = {t.part[:2]: t.part for t in best if t.part[:2] != at[:2]}
     values = tuple(sorted({v for t in best if t.part[:2] == at[:2] for v in t.values}))
@@ -293,7 +293,7 @@ def _trial(
     mine = [e for e in holding if any(_is_in(cell, part) for cell in e.cells)]
     tried: _Tried = {}
     joined = _has_joined_input(checked.layers.get(part[0]))
-    if broken or joined or not all(_says(e, part) for e in mine):
+    if broken or joined or not all(_says_by_itself(e, part) for e in mine):
         tried = _with_values(checked, part, linked, values)
     if joined:  # with another value the row may take another input: its equations are in `tried`
         mine = [e for e in mine if e.target[0] != part[0]]
@@ -302,7 +302,7 @@ def _trial(
         if not values:
             return _Trial(part, False, 0)
     gone = max(0, _holding(checked.equations) - _holding(left.equations))
-    lost = {value: _lost(mine, part, value, gone, tried) for value in values}
+    lost = {value: _equations_lost(mine, part, value, gone, tried) for value in values}
     least = min(lost.values())
     right = tuple(value for value in values if value is not None and lost[value] == least)
     return _Trial(part, True, least, right)
@@ -343,12 +343,12 @@ def _with_values(
     return found
 
 
-def _says(equation: Equation, part: CellPart) -> bool:
+def _says_by_itself(equation: Equation, part: CellPart) -> bool:
     """Whether an equation says by itself if it holds with another value."""
     return _holds(equation, part, Fraction(1)) is not None
 
 
-def _lost(
+def _equations_lost(
     holding: Sequence[Equation], part: CellPart, value: Fraction | None, gone: int, tried: _Tried
 ) -> int:
     """Equations that hold and would not with another value."""
@@ -385,7 +385,7 @@ def _count(equations: Iterable[Equation]) -> int:
     return len({equation.group or equation.cells for equation in equations})
 
 
-def _own(broken: Sequence[Equation], part: CellPart) -> Equation:
+def _equation_for_cell(broken: Sequence[Equation], part: CellPart) -> Equation:
     """The broken equation that best says what is wrong with a cell."""
     own = [e for e in broken if any(_is_in(cell, part) for cell in e.cells)]
     return next((e for e in own if _is_in(e.target, part)), own[0])

@@ -106,7 +106,7 @@ def _repairs(own: Sequence[str], line: str, number: int) -> Iterator[_Repair]:
             others = _product(n for where, n in enumerate(dims) if where != at)
             for value in sorted({*shown, *_solved(others, match["bytes"], sizes)} - {size, 0}):
                 cell = "*".join(map(str, [*dims[:at], value, *dims[at + 1 :]]))
-                yield _with(line, number, match, cell)
+                yield _with_cell(line, number, match, cell)
 
 
 def _product(numbers: Iterator[int]) -> int:
@@ -131,7 +131,7 @@ def _solved(others: int, size: str, sizes: re.Match[str] | None) -> Iterator[int
             yield value // others
 
 
-def _with(line: str, number: int, match: re.Match[str], cell: str) -> _Repair:
+def _with_cell(line: str, number: int, match: re.Match[str], cell: str) -> _Repair:
     start, end = match.span("cell")
     text = line[:start] + cell + line[end:]
     return _Repair(number, match["column"], match["cell"], cell, text, 0)

@@ -49,7 +49,7 @@ def _chain(
     if shape is not None and len(above) == len(shape) and not free:
         near = [o for o in outputs if _differences(shape, o) == 1]
         if near and _differences(shape, above) > 1:
-            yield from _near(printed, shape, near)
+            yield from _off_by_one_axis(printed, shape, near)
             return
     for axis, given in taken.items():
         fact = printed.get(axis)
@@ -116,9 +116,11 @@ def _either(
     """Whether an input is the output above, or that of another row, if a part had another value."""
 
     def holds(part: CellPart, value: Fraction) -> bool | None:
-        if part not in given.cells | fact.cells and any(_says(other, part) for other in others):
+        if part not in given.cells | fact.cells and any(
+            _is_said_by(other, part) for other in others
+        ):
             return value == fact.value
-        if _says(fact, part) and any(value == other.value for other in others):
+        if _is_said_by(fact, part) and any(value == other.value for other in others):
             return True
         return equal_with(given, fact)(part, value)
 
@@ -150,7 +152,7 @@ def _differences(one: Sequence[int], two: Sequence[int]) -> int:
     return sum(a != b for a, b in zip(one, two, strict=True))
 
 
-def _near(
+def _off_by_one_axis(
     printed: Mapping[str, SizeFact], shape: tuple[int, ...], near: Sequence[tuple[int, ...]]
 ) -> Iterator[Equation]:
     """An input that is that of an earlier row but for one axis."""
@@ -179,7 +181,7 @@ def equal_with(one: SizeFact, two: SizeFact) -> Callable[[CellPart, Fraction], b
 
     def holds(part: CellPart, value: Fraction) -> bool | None:
         sizes = [
-            value if _says(fact, part) else fact.value if part not in fact.cells else None
+            value if _is_said_by(fact, part) else fact.value if part not in fact.cells else None
             for fact in (one, two)
         ]
         return None if None in sizes else sizes[0] == sizes[1]
@@ -187,6 +189,6 @@ def equal_with(one: SizeFact, two: SizeFact) -> Callable[[CellPart, Fraction], b
     return holds
 
 
-def _says(fact: SizeFact, part: CellPart) -> bool:
+def _is_said_by(fact: SizeFact, part: CellPart) -> bool:
     same = (c == part or (part[2] == WHOLE and c[:2] == part[:2]) for c in fact.cells)
     return bool(fact.cells) and all(same)

@@ -47,15 +47,15 @@ class ColumnConvention(Struct, frozen=True):
 
     def count(self, layer: RowLayer) -> Fraction | None:
         """The figure of a layer by this convention, in the unit of the heading."""
-        return self._by(self.by_kind.get(layer.kind), layer)
+        return self._by_rule(self.by_kind.get(layer.kind), layer)
 
     def counts(self, layer: RowLayer) -> list[Fraction]:
         """The figures that a layer may have, by every rule of a kind that shows none."""
         rule = self.by_kind.get(layer.kind)
         tried = rules(self.meaning, layer.kind) if layer.kind in self.unsettled else (rule,)
-        return [count for each in tried if (count := self._by(each, layer)) is not None]
+        return [count for each in tried if (count := self._by_rule(each, layer)) is not None]
 
-    def _by(self, rule: Rule | None, layer: RowLayer) -> Fraction | None:
+    def _by_rule(self, rule: Rule | None, layer: RowLayer) -> Fraction | None:
         if layer.kind == "unknown" and is_block(plain(layer.row.named)):
             return None  # the figures of several layers
         found = rule.count(layer) if rule else None

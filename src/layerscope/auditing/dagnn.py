@@ -88,7 +88,10 @@ def _read(lines: Sequence[str]) -> _Dag:
             continue
         title = match["title"]
         indent = len(line) - len(line.lstrip())
-        cells = [_bare(cell, indent) for cell in cells_of(line.lstrip(), number, sign).cells[1:]]
+        cells = [
+            _without_apostrophe(cell, indent)
+            for cell in cells_of(line.lstrip(), number, sign).cells[1:]
+        ]
         if title in HEADS or title.startswith(FIELD):
             if title == "func" and "var" in dag.tables:
                 break  # another network
@@ -101,7 +104,7 @@ def _read(lines: Sequence[str]) -> _Dag:
     return dag
 
 
-def _bare(cell: Cell, indent: int) -> Cell:
+def _without_apostrophe(cell: Cell, indent: int) -> Cell:
     """A cell without the apostrophe that csv has before sizes."""
     text = cell.text.strip()
     moved = cell.text.index(text) + text.startswith("'") if text else 0
@@ -347,7 +350,7 @@ def _totals(dag: _Dag, findings: set[Finding]) -> Iterator[Finding]:
         also = tuple(
             f"{title} in line {dag.sums[title].line}"
             for title, other in (("params", "vars"), ("vars", "params"))
-            if _is_within(_left(_span(total), whole[other]), sums[title])
+            if _is_within(_rest_of_total(_span(total), whole[other]), sums[title])
         )
         found = _sum_finding(dag.sums["total"], "total", "not the sum of params and vars")
         yield replace(found, also=also)
@@ -362,7 +365,7 @@ def _is_within(one: Span, other: Span) -> bool:
     return one[0] <= other[1] and other[0] <= one[1]
 
 
-def _left(total: Span, part: Span) -> Span:
+def _rest_of_total(total: Span, part: Span) -> Span:
     """What a total leaves for the other part of it."""
     return total[0] - part[1], total[1] - part[0]
 

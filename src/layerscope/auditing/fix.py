@@ -202,7 +202,7 @@ def _edit(document: _Document, findings: Sequence[Finding]) -> _Edit | str:
     others = _others(sheet, spot.row, first)
     ways = [old]
     for finding in sorted(findings, key=lambda f: f.kind != "format"):
-        ways = [new for way in ways for new in _ways(way, finding, others)]
+        ways = [new for way in ways for new in _ways_to_write(way, finding, others)]
     ways = [way for way in dict.fromkeys(ways) if way != old]
     if not ways:
         return UNCERTAIN
@@ -218,7 +218,7 @@ def _edit_of_line(document: _Document, finding: Finding) -> _Edit | str:
     line, at, old = document.lines[finding.line - 1], finding.position - 1, finding.printed
     if at < 0 or line[at : at + len(old)] != old:
         return "its cell was not found in the document"
-    ways = [way for way in _ways(old, finding, ()) if way != old]
+    ways = [way for way in _ways_to_write(old, finding, ()) if way != old]
     return _Edit(finding, finding.line, at, old, ways) if ways else UNCERTAIN
 
 
@@ -248,7 +248,7 @@ def _others(sheet: Sheet, at: int, finding: Finding) -> list[str]:
     return [text for _, text in sorted(found, key=lambda each: each[0])[:20]]
 
 
-def _ways(text: str, finding: Finding, others: Sequence[str]) -> list[str]:
+def _ways_to_write(text: str, finding: Finding, others: Sequence[str]) -> list[str]:
     """Ways to write a cell without one finding, the likeliest first."""
     heading = meaning_of(finding.column)
     scale = heading.scale if heading else 1
@@ -283,11 +283,11 @@ def _applied(document: _Document, edits: dict[Key, _Edit]) -> str:
     parts = list(document.parts)
     for edit in sorted(edits.values(), key=lambda e: (e.line, e.at), reverse=True):
         at = 2 * (edit.line - 1)
-        parts[at] = _put(parts, at, edit)
+        parts[at] = _with_cell_replaced(parts, at, edit)
     return "".join(parts)
 
 
-def _put(parts: Sequence[str], number: int, edit: _Edit) -> str:
+def _with_cell_replaced(parts: Sequence[str], number: int, edit: _Edit) -> str:
     """A line with a cell replaced; columns that are aligned stay so where there is room."""
     line, old, new = parts[number], edit.old, edit.ways[0]
     start, end = edit.at, edit.at + len(edit.old)

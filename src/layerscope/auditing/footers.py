@@ -199,10 +199,10 @@ def _repeated(
                 if claim.heading.text in doubtful:
                     yield both
                 else:
-                    yield Relation((again,), partial(_is, printed.span), both.reason)
+                    yield Relation((again,), partial(_unchanged_span, printed.span), both.reason)
 
 
-def _is(span: Span, _cell: TreeCell, _spans: Mapping[CellKey, Span]) -> Span:
+def _unchanged_span(span: Span, _cell: TreeCell, _spans: Mapping[CellKey, Span]) -> Span:
     return span
 
 

@@ -90,7 +90,7 @@ def aligned(
     """The layer of each row that has one: by name, then by order, kind and output."""
     named: dict[str, int] = {}
     for n, layer in enumerate(layers):
-        key = _bare(layer.name)
+        key = _bare_name(layer.name)
         named[key] = -1 if key in named else n  # a name that occurs twice says nothing
     by_name = {n: at for n, row in enumerate(rows) if (at := _named(sheet, row, named)) >= 0}
     count = Counter(by_name.values())
@@ -101,7 +101,7 @@ def aligned(
     taken = {*unique.values()}
     others = [at for at in range(len(layers)) if at not in taken]
     first = [_row_item(rows[n], by_name.get(n), layers) for n in left]
-    second = [Item(_bare(layers[at].name), *_signs(layers[at].kind, layers[at].sizes))
+    second = [Item(_bare_name(layers[at].name), *_signs(layers[at].kind, layers[at].sizes))
               for at in others]  # fmt: skip
     pairs = unique | {left[n]: others[at] for n, at in align(first, second).items()}
     return {rows[n].row.at: layers[at] for n, at in pairs.items()}
@@ -111,14 +111,14 @@ def _named(sheet: Sheet, row: RowLayer, named: Mapping[str, int]) -> int:
     """The number of the layer that has the name of a row; -1 if none has."""
     columns = [n for n, h in enumerate(sheet.headings) if h and h.meaning in ("name", "index")]
     texts = [row.row.label, *(row.row.cells[n].text for n in columns if n < len(row.row.cells))]
-    return next((at for text in texts if (at := named.get(_bare(text), -1)) >= 0), -1)
+    return next((at for text in texts if (at := named.get(_bare_name(text), -1)) >= 0), -1)
 
 
 def _row_item(row: RowLayer, at: int | None, layers: Sequence[NetworkLayer]) -> Item:
     """What a row is aligned by; a row that has a layer's name takes its kind."""
     sizes = {name: size.value for name, size in row.sizes.items()}
     if at is not None:
-        return Item(_bare(layers[at].name), *_signs(layers[at].kind, sizes))
+        return Item(_bare_name(layers[at].name), *_signs(layers[at].kind, sizes))
     return Item(f"row {row.row.at}", *_signs(row.kind, sizes))
 
 
@@ -129,6 +129,6 @@ def _signs(kind: Kind, sizes: Mapping[str, int]) -> tuple[str, int, int]:
     return coarse, hash((coarse, *output)), hash(coarse)
 
 
-def _bare(text: str) -> str:
+def _bare_name(text: str) -> str:
     """A name without signs, in lower case."""
     return re.sub(r"[^a-z0-9]", "", plain(text))

@@ -138,11 +138,12 @@ def _implied(claims: Sequence[Claim], layers: dict[int, RowLayer]) -> Iterator[S
 def _parts(claims: Sequence[Claim], total: int) -> list[Claim]:
     """Shares as parts of a total, which is the unit of their heading."""
     return [
-        replace(c, heading=replace(c.heading, scale=total), figure=_part(c.figure)) for c in claims
+        replace(c, heading=replace(c.heading, scale=total), figure=_percent_as_share(c.figure))
+        for c in claims
     ]
 
 
-def _part(figure: Figure | None) -> Figure | None:
+def _percent_as_share(figure: Figure | None) -> Figure | None:
     return None if figure is None else replace(figure, unit="", scale=Fraction(1, 100))
 
 

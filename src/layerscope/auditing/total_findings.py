@@ -54,7 +54,9 @@ def total_findings(
                 notes.append(f"the total of {name} follows from cells that are listed")
             elif found.verdict == "follows":
                 notes.append(f"the total of {name} is what its cells add up to as they are rounded")
-            elif found.verdict == "right for the network" and (odd := _odd(checked, key, claims)):
+            elif found.verdict == "right for the network" and (
+                odd := _uncounted_figure(checked, key, claims)
+            ):
                 findings.append(odd)
             elif found.verdict == "right for the network":
                 notes.append(
@@ -93,7 +95,7 @@ def _unsupported(checked: Checked, column: Sequence[Claim]) -> tuple[str, ...]:
     return tuple(f"{checked.heading(c.column)} in line {c.cell.line}" for c in open_)
 
 
-def _odd(checked: Checked, key: Key, claims: Sequence[Claim]) -> Finding | None:
+def _uncounted_figure(checked: Checked, key: Key, claims: Sequence[Claim]) -> Finding | None:
     """The only figure of a column that no rule counts, if its total is right without it."""
     convention = checked.conventions.get(key)
     if convention is None:

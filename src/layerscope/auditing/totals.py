@@ -78,7 +78,7 @@ def check_plain_total(
     if claim.figure is None or len(figures) < len(layers) or None in figures:
         return TotalCheck(claim, "open", None)
     given = [figure for figure in figures if figure is not None]
-    ways = _ways(given, (1000, "round"))
+    ways = _ways_of_writing(given, (1000, "round"))
     low = high = Fraction()
     for figure in given:
         least, most = _span(figure, ways)
@@ -88,7 +88,7 @@ def check_plain_total(
     return TotalCheck(claim, "right" if right else "wrong", low if low == high else None)
 
 
-def _ways(figures: Sequence[Figure], usual: Way) -> list[Way]:
+def _ways_of_writing(figures: Sequence[Figure], usual: Way) -> list[Way]:
     """How figures are written: in the ways in which most are what their formulas give."""
     given = [(f, f.formula) for f in figures if f.power and f.formula is not None]
     counts = {
@@ -134,7 +134,7 @@ def _printed_sum(
     """What the printed figures can add up to; `mended`, with the right ones for those wrong."""
     low = high = Fraction()
     given = [c.figure for c in column if c.row in layers and c.figure is not None]
-    ways = _ways(given, (convention.base, convention.rounding))
+    ways = _ways_of_writing(given, (convention.base, convention.rounding))
     for claim in column:
         if claim.row not in layers or claim.figure is None:
             continue

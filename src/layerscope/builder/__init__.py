@@ -37,7 +37,7 @@ class Builder(Sequences):
     ) -> str:
         """Convolution into so many channels."""
         window = self.window(kernel, stride, padding, dilation)
-        return self._one("conv", x, at.Conv(window, channels, groups, bias), name)
+        return self._add_one("conv", x, at.Conv(window, channels, groups, bias), name)
 
     def conv_transpose(
         self,
@@ -57,10 +57,10 @@ class Builder(Sequences):
         window = self.window(kernel, stride, padding, dilation)
         extra = sizes(output_padding, window.rank)
         attributes = at.TransposedConv(window, channels, groups, bias, extra)
-        return self._one("conv_transpose", x, attributes, name)
+        return self._add_one("conv_transpose", x, attributes, name)
 
     def _pool(self, kind: str, x: str, window: at.Window, name: str | None, **more: Any) -> str:
-        return self._one(kind, x, at.Pool(window, **more), name)
+        return self._add_one(kind, x, at.Pool(window, **more), name)
 
     def max_pool(
         self,
@@ -110,7 +110,7 @@ class Builder(Sequences):
 
     def global_pool(self, x: str, kind: str = "avg", *, name: str | None = None) -> str:
         """Pooling over all positions: kind is avg, max or lp."""
-        return self._one(f"global_{kind}_pool", x, at.GlobalPool(), name)
+        return self._add_one(f"global_{kind}_pool", x, at.GlobalPool(), name)
 
     def adaptive_pool(
         self,
@@ -122,7 +122,7 @@ class Builder(Sequences):
     ) -> str:
         """Pooling into so many bins per axis: kind is avg or max."""
         bins = (output,) * self._rank() if isinstance(output, int) else tuple(output)
-        return self._one(f"adaptive_{kind}_pool", x, at.AdaptivePool(bins), name)
+        return self._add_one(f"adaptive_{kind}_pool", x, at.AdaptivePool(bins), name)
 
     # -- products, norms, activations
 
@@ -152,7 +152,7 @@ class Builder(Sequences):
         self, x: str, *, affine: bool = True, eps: float = 1e-5, name: str | None = None
     ) -> str:
         """Normalisation by stored statistics per channel."""
-        return self._one("batch_norm", x, at.BatchNorm(affine, eps), name)
+        return self._add_one("batch_norm", x, at.BatchNorm(affine, eps), name)
 
     def layer_norm(
         self,
@@ -164,13 +164,13 @@ class Builder(Sequences):
         name: str | None = None,
     ) -> str:
         """Normalisation over the axes from `axis` on."""
-        return self._one("layer_norm", x, at.LayerNorm(axis, affine, eps=eps), name)
+        return self._add_one("layer_norm", x, at.LayerNorm(axis, affine, eps=eps), name)
 
     def group_norm(
         self, x: str, groups: int, *, affine: bool = True, name: str | None = None
     ) -> str:
         """Normalisation over groups of channels."""
-        return self._one("group_norm", x, at.GroupNorm(groups, affine), name)
+        return self._add_one("group_norm", x, at.GroupNorm(groups, affine), name)
 
     def lrn(
         self,
@@ -184,17 +184,19 @@ class Builder(Sequences):
         name: str | None = None,
     ) -> str:
         """Local response normalisation over `size` neighbours."""
-        return self._one("lrn", x, at.LocalResponseNorm(size, alpha, beta, k, within_channel), name)
+        return self._add_one(
+            "lrn", x, at.LocalResponseNorm(size, alpha, beta, k, within_channel), name
+        )
 
     def l2_norm(
         self, x: str, *, axes: Sequence[int] = (1,), scale: bool = False, name: str | None = None
     ) -> str:
         """Division by the Euclidean norm over `axes`, with an optional learned scale."""
-        return self._one("l2_norm", x, at.L2Norm(tuple(axes), scale), name)
+        return self._add_one("l2_norm", x, at.L2Norm(tuple(axes), scale), name)
 
     def scale(self, x: str, *, axis: int = 1, bias: bool = False, name: str | None = None) -> str:
         """Multiplication by a learned value per channel, with an optional learned shift."""
-        return self._one("scale", x, at.Scale(axis, bias), name)
+        return self._add_one("scale", x, at.Scale(axis, bias), name)
 
     def relu(
         self, x: str, *, in_place: bool = False, name: str | None = None, module: bool = True
@@ -219,21 +221,21 @@ class Builder(Sequences):
 
     def prelu(self, x: str, *, shared: bool = False, name: str | None = None) -> str:
         """ReLU with a learned slope, one per channel or one in all."""
-        return self._one("prelu", x, at.PReLU(shared), name)
+        return self._add_one("prelu", x, at.PReLU(shared), name)
 
     def softmax(self, x: str, *, axis: int = 1, name: str | None = None) -> str:
         """Softmax along one axis."""
-        return self._one("softmax", x, at.Softmax(axis), name)
+        return self._add_one("softmax", x, at.Softmax(axis), name)
 
     def softmax_loss(self, x: str, *, axis: int = 1, name: str | None = None) -> str:
         """Cross entropy of a softmax along one axis."""
-        return self._one("softmax_loss", x, at.Softmax(axis), name)
+        return self._add_one("softmax_loss", x, at.Softmax(axis), name)
 
     def dropout(
         self, x: str, p: float = 0.5, *, in_place: bool = False, name: str | None = None
     ) -> str:
         """Dropout: nothing at inference."""
-        return self._one("dropout", x, at.Dropout(p, in_place), name)
+        return self._add_one("dropout", x, at.Dropout(p, in_place), name)
 
     # -- joins and shapes
 
@@ -267,15 +269,15 @@ class Builder(Sequences):
 
     def flatten(self, x: str, start: int = 1, end: int = -1, *, name: str | None = None) -> str:
         """Merge axes into one."""
-        return self._one("flatten", x, at.Flatten(start, end), name)
+        return self._add_one("flatten", x, at.Flatten(start, end), name)
 
     def reshape(self, x: str, shape: Sequence[int], *, name: str | None = None) -> str:
         """Give the elements a new shape; 0 keeps an axis, -1 takes what is left."""
-        return self._one("reshape", x, at.Reshape(tuple(shape)), name)
+        return self._add_one("reshape", x, at.Reshape(tuple(shape)), name)
 
     def permute(self, x: str, order: Sequence[int], *, name: str | None = None) -> str:
         """Put the axes in a new order."""
-        return self._one("permute", x, at.Permute(tuple(order)), name)
+        return self._add_one("permute", x, at.Permute(tuple(order)), name)
 
     def slice(
         self,
@@ -288,11 +290,11 @@ class Builder(Sequences):
         name: str | None = None,
     ) -> str:
         """A range of one axis, ends as Python's slices take them."""
-        return self._one("slice", x, at.Slice((axis,), (start,), (end,), (step,)), name)
+        return self._add_one("slice", x, at.Slice((axis,), (start,), (end,), (step,)), name)
 
     def pad(self, x: str, pads: Sequence[tuple[int, int]], *, name: str | None = None) -> str:
         """Zeros before and after each axis."""
-        return self._one("pad", x, at.Pad(tuple(pads)), name)
+        return self._add_one("pad", x, at.Pad(tuple(pads)), name)
 
     def crop(
         self, x: str, like: str, *, axis: int = 2, offset: int = 0, name: str | None = None
@@ -316,13 +318,13 @@ class Builder(Sequences):
         self, x: str, factor: int, *, mode: at.Sampling = "nearest", name: str | None = None
     ) -> str:
         """Enlarge every spatial axis by a whole factor."""
-        return self._one("resize", x, at.Resize(mode, scale=((factor, 1),)), name)
+        return self._add_one("resize", x, at.Resize(mode, scale=((factor, 1),)), name)
 
     def pixel_shuffle(
         self, x: str, factor: int, *, inverse: bool = False, name: str | None = None
     ) -> str:
         """Move blocks of channels into space."""
-        return self._one("pixel_shuffle", x, at.PixelShuffle(factor, inverse), name)
+        return self._add_one("pixel_shuffle", x, at.PixelShuffle(factor, inverse), name)
 
-    def _one(self, op: str, x: str, attributes: Struct | None, name: str | None) -> str:
+    def _add_one(self, op: str, x: str, attributes: Struct | None, name: str | None) -> str:
         return self.add_node(op, (x,), attributes, name=name)[0]

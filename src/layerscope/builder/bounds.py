@@ -45,15 +45,17 @@ def _is_whole(kind: object) -> bool:
 def _check(where: str, name: str, value: object, whole: bool) -> None:
     if isinstance(value, int):
         if not -MOST_SIZE <= value <= MOST_SIZE:
-            raise ShapeError(f"{_at(where, name)} {plain(value)}, expected at most 2^63 - 1")
+            raise ShapeError(
+                f"{_where_and_name(where, name)} {plain(value)}, expected at most 2^63 - 1"
+            )
     elif isinstance(value, (tuple, list)):
         for part in value:
             _check(where, name, part, whole)
     elif isinstance(value, Struct):
-        check_attributes(_at(where, name), value)
+        check_attributes(_where_and_name(where, name), value)
     elif whole:
-        raise ShapeError(f"{_at(where, name)} {value!r:.80}, expected a whole number")
+        raise ShapeError(f"{_where_and_name(where, name)} {value!r:.80}, expected a whole number")
 
 
-def _at(where: str, name: str) -> str:
+def _where_and_name(where: str, name: str) -> str:
     return f"{where}: {name}" if name else where

@@ -83,7 +83,7 @@ def message_and_code(error: BaseException) -> tuple[str, int]:
         return f"{package} is not installed: pip install {package}", MISSING
     for kind, meaning in MEANINGS:
         if isinstance(error, kind):
-            return _said(meaning, error), INPUT
+            return _message_with_detail(meaning, error), INPUT
     if isinstance(error, OSError):
         return _system(error)
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -99,7 +99,7 @@ def _system(error: OSError) -> tuple[str, int]:
     return f"cannot write the output: {error.strerror or error}", UsageError.exit_code
 
 
-def _said(meaning: str, error: BaseException) -> str:
+def _message_with_detail(meaning: str, error: BaseException) -> str:
     detail = str(error)
     return f"{meaning}: {detail}" if detail and not isinstance(error, RecursionError) else meaning
 

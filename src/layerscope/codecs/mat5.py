@@ -107,12 +107,12 @@ class InflatedStream:
         )
         while count:
             if self._used == len(self._ready):
-                self._more()
+                self._inflate_more()
             size = min(count, len(self._ready) - self._used)
             yield size
             count -= size
 
-    def _more(self) -> None:
+    def _inflate_more(self) -> None:
         self._ready, self._used = b"", 0
         while not self._ready:
             packed = self._zip.unconsumed_tail

@@ -116,7 +116,7 @@ class _Reader:
                 args = stack.pop()
                 stack[-1] = hooks.call(stack[-1], args)
             elif code == 0x4A:  # BININT
-                stack.append(unpack("<i", data[self._need(at, 4) : at + 4])[0])
+                stack.append(unpack("<i", data[self._need_bytes(at, 4) : at + 4])[0])
                 at += 4
             elif code == 0x89 or code == 0x88:  # NEWFALSE, NEWTRUE
                 stack.append(code == 0x88)
@@ -227,7 +227,7 @@ class _Reader:
                 raise FormatError(f"byte {self.at}: pickle protocol {data[at]}, expected 0 to 5")
             at += 1
         elif code == 0x95:  # FRAME
-            at = self._need(at, 8) + 8
+            at = self._need_bytes(at, 8) + 8
         else:
             return self._scalar(code, at)
         return at
@@ -241,7 +241,7 @@ class _Reader:
                 raise FormatError(f"byte {self.at}: {NUMBER_DIGITS.refusal()}")
             stack.append(int.from_bytes(digits, "little", signed=True))
         elif code == 0x47:  # BINFLOAT
-            stack.append(unpack(">d", self.data[self._need(at, 8) : at + 8])[0])
+            stack.append(unpack(">d", self.data[self._need_bytes(at, 8) : at + 8])[0])
             at += 8
         elif code == 0x49 or code == 0x4C:  # INT, LONG
             if code == 0x49 and self.data[at : at + 3] in (b"00\n", b"01\n"):
@@ -304,20 +304,20 @@ class _Reader:
             raise FormatError(f"byte {self.at}: duplicate key {str(key)[:80]!r} in a dict")
         target[key] = item
 
-    def _need(self, at: int, count: int) -> int:
+    def _need_bytes(self, at: int, count: int) -> int:
         """Raise where fewer than `count` bytes are left; returns `at`."""
         if count > len(self.data) - at:
             raise TruncatedPickle(f"byte {at}: {count:,} bytes expected, the pickle ends before")
         return at
 
     def _uint(self, at: int, width: int) -> int:
-        self._need(at, width)
+        self._need_bytes(at, width)
         return int.from_bytes(self.data[at : at + width], "little")
 
     def _prefixed(self, at: int, width: int) -> tuple[bytes, int]:
         """The bytes behind a length prefix, and the offset behind them."""
         count = self._uint(at, width)
-        at = self._need(at + width, count)
+        at = self._need_bytes(at + width, count)
         return self.data[at : at + count], at + count
 
     def _line(self, at: int) -> tuple[str, int]:

@@ -303,7 +303,9 @@ def _joined(above: Row, cells: Sequence[Cell], broken: int) -> Row:
         if not (top.text and cell.text):
             found.append(cell if cell.text else top)
             continue
-        glue = _glue(top.text) if n != broken else " " if cell.text.startswith("(") else ""
+        glue = (
+            _separator_after(top.text) if n != broken else " " if cell.text.startswith("(") else ""
+        )
         number = top.text.isdecimal() and cell.text.isdecimal() and top.column == cell.column
         glue = "" if number and broken >= 0 else glue
         full = len(top.text) > WRAPPED
@@ -311,7 +313,7 @@ def _joined(above: Row, cells: Sequence[Cell], broken: int) -> Row:
     return Row(above.line, tuple(found))
 
 
-def _glue(text: str) -> str:
+def _separator_after(text: str) -> str:
     """Keras breaks a word inside parentheses anywhere; other lines end with a word."""
     return "" if _is_open(text) and not text.endswith(",") else " "
 

@@ -47,7 +47,7 @@ def blocks(audit: Audit) -> Blocks:
     for table in audit.tables:
         head = table_line(table)
         head = f"{one_line(table.document)}: {head}" if several else head
-        found += _table(table, head, _of(audit, table))
+        found += _table(table, head, _findings_of(audit, table))
     findings = counted(len(audit.findings), "finding") if audit.findings else "no findings"
     cells = [column for table in audit.tables for column in table.columns]
     checked, explained = sum(c.of for c in cells), sum(c.explained for c in cells)
@@ -84,7 +84,7 @@ def _number(value: int) -> Cell:
     return Cell(str(value), value=value)
 
 
-def _of(audit: Audit, table: AuditedTable) -> list[Finding]:
+def _findings_of(audit: Audit, table: AuditedTable) -> list[Finding]:
     wanted = (table.document, table.number)
     return [finding for finding in audit.findings if (finding.document, finding.table) == wanted]
 
@@ -180,7 +180,7 @@ def write_junit(audit: Audit) -> str:
     for table in audit.tables:
         name = html(f"{table.document}: {table_line(table)}")
         columns = [_column_case(name, c.heading, c.meaning, c.explained) for c in table.columns]
-        found = [_finding_case(name, finding) for finding in _of(audit, table)]
+        found = [_finding_case(name, finding) for finding in _findings_of(audit, table)]
         left_out = sum("<skipped" in case for case in columns)
         suites.append(
             f'  <testsuite name="{name}" tests="{len(columns) + len(found)}" '

@@ -139,7 +139,9 @@ def _rows(verdicts: Sequence[Verdict]) -> list[list[Cell]]:
     rows = [[*titles, named("")]]
     for verdict in verdicts:
         for check in verdict.checks:
-            exact, short = (f"over by {_over(check, verdict, each)}" for each in (False, True))
+            exact, short = (
+                f"over by {_excess_text(check, verdict, each)}" for each in (False, True)
+            )
             last = Cell(exact, True, short)
             if not check.over:
                 unsure = verdict.unknown or check.is_undecided
@@ -147,7 +149,7 @@ def _rows(verdicts: Sequence[Verdict]) -> list[list[Cell]]:
             rows.append([
                 named(visible(verdict.budget.name)), named(check.figure.title),
                 _value(check, verdict, check.found), _value(check, verdict, check.limit),
-                Cell(_used(check, verdict.sign(check))), last,
+                Cell(_share_text(check, verdict.sign(check))), last,
             ])  # fmt: skip
     return rows
 
@@ -163,12 +165,12 @@ def _value(check: Check, verdict: Verdict, value: float) -> Cell:
     return Cell(exact, short=short, value=value)
 
 
-def _over(check: Check, verdict: Verdict, short: bool = False) -> str:
+def _excess_text(check: Check, verdict: Verdict, short: bool = False) -> str:
     """By how much a limit is exceeded: of a lower bound at least that."""
     return marked(_number(check.over, check, short), verdict.sign(check))
 
 
-def _used(check: Check, sign: str) -> str:
+def _share_text(check: Check, sign: str) -> str:
     """The share of the limit that is used; `sign` is that of the figure found."""
     if not check.limit:
         return "" if check.found else "?" if sign.startswith(AT_LEAST) else "0%"
@@ -206,7 +208,7 @@ def _overrun(check: Check, verdict: Verdict) -> str:
     )
     return (
         f"{check.figure.title} {_found(check, verdict)}, "
-        f"over the limit of {_number(check.limit, check)} by {_over(check, verdict)}{by}"
+        f"over the limit of {_number(check.limit, check)} by {_excess_text(check, verdict)}{by}"
         f"{f'; most in {most}' if most else ''}"
     )
 

@@ -290,16 +290,16 @@ class NodeWriter:
             like = (node.op, node.attributes, first, len(node.outputs), bool(node.module))
             if not node.ties and like in self.methods:
                 return self._line(line)
-            if self._same(node, line):
+            if self._gives_node(node, line):
                 if not node.ties:
                     self.methods.add(like)
                 return self._line(line)
         line = self._in_full(node)
-        if line is not None and self._same(node, line):
+        if line is not None and self._gives_node(node, line):
             return self._line(line)
         raise UsageError(_refusal(self.graph, f"{node.name} has attributes that no call gives"))
 
-    def _same(self, node: Node, line: CallLine) -> bool:
+    def _gives_node(self, node: Node, line: CallLine) -> bool:
         """Whether the call gives the node."""
         trial = Builder("trial")
         for tensor in self.graph.inputs[:1]:

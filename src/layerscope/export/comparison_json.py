@@ -30,7 +30,7 @@ def write_json(comparison: Comparison, *, everything: bool = False, stamp: bool 
         **({"estimates": estimates} if any(estimates) else {}),
         "coverage": [str(report.coverage) for report in comparison.reports],
         "notes": [list(report.notes) for report in comparison.reports],
-        "pairs": [_pair(pair, everything) for pair in comparison.pairs],
+        "pairs": [_pair_json(pair, everything) for pair in comparison.pairs],
         "stamps": [report.stamp for report in comparison.reports] if stamp else None,
     }
     return json_text(document)
@@ -45,7 +45,7 @@ def _time_json(time: NetworkTime) -> dict[str, object]:
     }
 
 
-def _pair(pair: Pair, everything: bool) -> dict[str, object]:
+def _pair_json(pair: Pair, everything: bool) -> dict[str, object]:
     return {
         "first": pair.first.name,
         "second": pair.second.name,

@@ -129,10 +129,10 @@ def _frames(report: Report, folding: Folding) -> Iterator[str]:
 
 def _scope(path: str, around: str, report: Report) -> str:
     kind = report.graph.modules.get(path, "")
-    return quoted(f"{_own(path, around)}  {kind}".rstrip())
+    return quoted(f"{_relative_name(path, around)}  {kind}".rstrip())
 
 
-def _own(name: str, around: str) -> str:
+def _relative_name(name: str, around: str) -> str:
     """A name relative to the path of its cluster."""
     inside = around and name.startswith((f"{around}.", f"{around}/"))
     return name[len(around) + 1 :] if inside else name
@@ -151,7 +151,7 @@ def _label(layer: Layer, around: str, report: Report) -> str:
     """Name, op with its window, output shapes, and its non-zero costs."""
     window = COLUMNS["window"].value(TableRow(layer.name, layer.name, 0, "layer", (layer,)), report)
     shapes = " ".join(map(tensor_text, layer.outputs))
-    name = _own(layer.name, around)
+    name = _relative_name(layer.name, around)
     lines = [name, f"{layer.op} {window}" if window else layer.op, shapes]
     if layer.status == "unknown":
         lines.append("costs unknown")

@@ -56,8 +56,10 @@ def write_json(explained: Explanation, *, stamp: bool = True) -> str:
                 "macs": said.macs,
                 "flops": said.flops,
                 "params": said.params,
-                "reasons": [_part(part, explained, "macs") for part in said.parts],
-                "param_reasons": [_part(part, explained, "params") for part in said.param_parts],
+                "reasons": [_reason_json(part, explained, "macs") for part in said.parts],
+                "param_reasons": [
+                    _reason_json(part, explained, "params") for part in said.param_parts
+                ],
             }
             for said in explained.opinions
         ],
@@ -78,7 +80,7 @@ def write_json(explained: Explanation, *, stamp: bool = True) -> str:
     return json_text(document)
 
 
-def _part(part: Part, explained: Explanation, total: str) -> dict[str, object]:
+def _reason_json(part: Part, explained: Explanation, total: str) -> dict[str, object]:
     """A reason; the share of a lower bound is an upper bound."""
     share = None if part.share is None else float(part.share)
     found: dict[str, object] = {"what": part.what, "count": part.count, "share": share}
@@ -100,7 +102,7 @@ def _counters(explained: Explanation) -> Grid:
     own = [_count(explained.params, few), macs, named("MACs"), macs]
     rows = [head, [named("layerscope"), *own, Cell("", value=0.0)]]
     for said in explained.opinions:
-        share = _of(said.macs - explained.macs, explained.macs)
+        share = _share_of(said.macs - explained.macs, explained.macs)
         ratio = Cell(_percent(share, less), value=None if share is None else float(share))
         rows.append(
             [named(said.name), _count(said.params, few), _count(said.value, said.sign),
@@ -117,7 +119,7 @@ def differences(explained: Explanation) -> dict[str, tuple[str, list[str]]]:
     bound = _is_bound(explained, "macs")
     return {
         said.name: (
-            "?" if bound else _percent(_of(said.macs - explained.macs, explained.macs), sign),
+            "?" if bound else _percent(_share_of(said.macs - explained.macs, explained.macs), sign),
             _reasons(said, sign),
         )
         for said in explained.opinions
@@ -145,7 +147,7 @@ def _matches(explained: Explanation, answer: Answer) -> Grid:
     return Grid(rows)
 
 
-def _of(count: int, whole: int) -> Fraction | None:
+def _share_of(count: int, whole: int) -> Fraction | None:
     return Fraction(count, whole) if whole else None
 
 

@@ -39,19 +39,19 @@ def deployment_json(results: LanguageResults) -> DeploymentJson:
         predictor_params=predictor_params(model),
         attention=None if macs is None else AttentionJson(macs.attention, macs.needed),
         cache=_cache(deployment),
-        memory=_use(use),
+        memory=_memory_json(use),
         fit=None if results.fit is None else _fit(results.fit),
         notes=[*model.notes, *format_notes(deployment)],
         devices=None if results.split is None else _devices(deployment, results.split),
     )
 
 
-def _use(use: DeployedMemory) -> UseJson:
+def _memory_json(use: DeployedMemory) -> UseJson:
     return UseJson(use.weights, use.cache, use.activations, use.workspace, use.total)
 
 
 def _devices(deployment: Deployment, split: Parallelism) -> DevicesJson:
-    stages = [_use(use) for use in stage_memory(deployment, split)]
+    stages = [_memory_json(use) for use in stage_memory(deployment, split)]
     return DevicesJson(split.tensor, split.pipeline, split.expert, stages)
 
 

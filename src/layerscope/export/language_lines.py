@@ -72,7 +72,7 @@ def _params(deployment: Deployment) -> list[str]:
     more = predictor_params(model)
     if more:
         found.append(
-            f"Multi-token prediction, {_many(len(model.predictors), 'layer')}, has "
+            f"Multi-token prediction, {_count_text(len(model.predictors), 'layer')}, has "
             f"{exact_text(more)} further parameters in the checkpoint."
         )
     return [*(f"Counted here is {note}." for note in model.notes), *found]
@@ -112,7 +112,7 @@ def _size(size: int) -> str:
     return f"{bytes_text(size)} ({exact_text(size)} bytes)"
 
 
-def _many(number: int, what: str) -> str:
+def _count_text(number: int, what: str) -> str:
     return f"{exact_text(number)} {what}{'' if number == 1 else 's'}"
 
 
@@ -122,7 +122,9 @@ def cache_lines(deployment: Deployment) -> list[str]:
     formats = options.keys if options.keys == options.values else f"{options.keys}/{options.values}"
     total = sum(each.total for each in layers)
     how = f"as {deployment.program} allocates it" if deployment.program else "as it is needed"
-    whose = f"{_many(options.sequences, 'sequence')} of {_many(options.tokens, 'token')}"
+    whose = (
+        f"{_count_text(options.sequences, 'sequence')} of {_count_text(options.tokens, 'token')}"
+    )
     if deployment.model.encoder:
         whose = f"{whose}, and {exact_text(options.encoded)} of the encoder,"
     found = [f"Cache of {whose} in {formats}, {how}: {_size(total)}{_kinds(layers)}."]
@@ -163,7 +165,9 @@ def _kinds(layers: tuple[LayerCache, ...]) -> str:
         cells = f", {exact_text(each.cells)} cells" if each.cells else ""
         size = bytes_text(each.total)
         cross = f", {bytes_text(each.cross)} of it for the encoder" if each.cross else ""
-        parts.append(f"{_many(number, 'layer')} of {NAMES[each.kind]}{cells}, {size} each{cross}")
+        parts.append(
+            f"{_count_text(number, 'layer')} of {NAMES[each.kind]}{cells}, {size} each{cross}"
+        )
     return " = " + "; ".join(parts)
 
 
@@ -186,7 +190,7 @@ def _latent(deployment: Deployment) -> str:
     return f"Keys and values are cached as latents; builds that store more take {', '.join(sizes)}."
 
 
-def _uses(use: DeployedMemory) -> str:
+def _memory_text(use: DeployedMemory) -> str:
     parts = {
         "weights": use.weights,
         "cache": use.cache,
@@ -204,7 +208,7 @@ def memory_line(deployment: Deployment) -> str:
     batch = deployment.cache.sequences
     return (
         f"Memory at batch {batch} with weights in {deployment.weights} ({bits:.2f} bits each on "
-        f"average): {_uses(use)}.{_profiled(deployment)}"
+        f"average): {_memory_text(use)}.{_profiled(deployment)}"
     )
 
 
@@ -245,8 +249,8 @@ def device_lines(deployment: Deployment, split: Parallelism) -> list[str]:
     where = f" (stage {stages.index(fullest) + 1} of {len(stages)})" if len(stages) > 1 else ""
     total = sum(use.total for use in stages) * split.tensor * split.expert
     return [
-        f"On {_many(split.devices, 'device')}{f' ({named})' if named else ''} the fullest one"
-        f"{where} takes {_uses(fullest)}; all take {bytes_text(total)}."
+        f"On {_count_text(split.devices, 'device')}{f' ({named})' if named else ''} the fullest one"
+        f"{where} takes {_memory_text(fullest)}; all take {bytes_text(total)}."
     ]
 
 
@@ -257,8 +261,8 @@ def fit_lines(fit: LanguageFit) -> list[str]:
         share = 100 * fit.usable_bytes / fit.memory_bytes
         room = f"{bytes_text(fit.usable_bytes)} ({share:.0f} % of {room})"
     if not fit.contexts:
-        return [f"Nothing fits in {room}: one token takes {_uses(fit.longest_context.use)}."]
-    batch = _largest(fit.largest_batch, "Batch", f"at {_many(fit.tokens, 'token')}", room)
+        return [f"Nothing fits in {room}: one token takes {_memory_text(fit.longest_context.use)}."]
+    batch = _largest(fit.largest_batch, "Batch", f"at {_count_text(fit.tokens, 'token')}", room)
     context = _largest(fit.longest_context, "A context of", f"at batch {fit.batch}", room)
     return [batch, context]
 
@@ -290,8 +294,8 @@ def fit_table(deployment: Deployment, fit: LanguageFit) -> Grid | None:
 
 def _largest(found: Largest, what: str, where: str, room: str) -> str:
     if not found.number:
-        return f"{what} 1 does not fit in {room} {where}: it takes {_uses(found.use)}."
+        return f"{what} 1 does not fit in {room} {where}: it takes {_memory_text(found.use)}."
     if found.number >= MOST:
         return f"{what} any size fits in {room} {where}."
     number = exact_text(found.number)
-    return f"{what} {number} is the largest in {room} {where}: {_uses(found.use)}."
+    return f"{what} {number} is the largest in {room} {where}: {_memory_text(found.use)}."

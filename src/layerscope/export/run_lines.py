@@ -167,13 +167,13 @@ def peak_lines(
         missing = lost.get(id(each), 0.0)
         if missing <= 0 or missing < 0.02 * whole:
             break
-        slowest.append(f"{each.row.name} {missing / whole:.0%} ({_why(each)})")
+        slowest.append(f"{each.row.name} {missing / whole:.0%} ({_rate_or_reason(each)})")
     if slowest:
         lines.append(f"Largest shares of the time lost to the peak: {'; '.join(slowest)}.")
     return lines
 
 
-def _why(each: TimedRow) -> str:
+def _rate_or_reason(each: TimedRow) -> str:
     if each.row.kind != "layer":
         return each.row.kind
     if not each.is_complete:

@@ -69,7 +69,7 @@ def _convolution(window: ConvLoops) -> list[str]:
         *_loops(dims),
         "  pr_loop_dims: [IX, IY]",
         f"  pr_loop_sizes: [{x.input}, {y.input}]",
-        f"  padding: [{_pair(x.pads)}, {_pair(y.pads)}]",
+        f"  padding: [{_pads_text(x.pads)}, {_pads_text(y.pads)}]",
     ]
 
 
@@ -92,7 +92,7 @@ def _loops(dims: dict[str, int]) -> list[str]:
     ]
 
 
-def _pair(pads: tuple[int, int]) -> str:
+def _pads_text(pads: tuple[int, int]) -> str:
     return f"[{pads[0]}, {pads[1]}]"
 
 

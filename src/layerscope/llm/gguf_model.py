@@ -26,14 +26,17 @@ def file_bits(network: str) -> Mapping[str, float]:
     counts: dict[str, tuple[int, int]] = {}
     for array in gguf_file(network.removeprefix("hf:")).arrays:
         number = prod(array.shape)
-        before, size = counts.get(_part(array.name), (0, 0))
-        counts[_part(array.name)] = before + number, size + storage_bytes(number, array.dtype)
+        before, size = counts.get(_part_of_model(array.name), (0, 0))
+        counts[_part_of_model(array.name)] = (
+            before + number,
+            size + storage_bytes(number, array.dtype),
+        )
     every = sum(number for number, _ in counts.values()), sum(size for _, size in counts.values())
     counts.setdefault("layers", every)
     return {part: 8 * size / max(number, 1) for part, (number, size) in counts.items()}
 
 
-def _part(name: str) -> str:
+def _part_of_model(name: str) -> str:
     if name.startswith("blk."):
         return EXPERTS if "_exps" in name else "layers"
     return OUTER.get(name, "others")

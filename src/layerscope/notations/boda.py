@@ -79,7 +79,7 @@ def write(report: Report, parts: Sequence[str] | str | None = None, run: Run | N
             lines.append(own[0] if own else _info(row))
         if "layers" in chosen or "backward" in chosen:
             text = own[1] if len(own) > 1 and "backward" not in chosen else _layer(row, chosen)
-            lines.append(text + (_took(row, times) if "layers" in chosen else ""))
+            lines.append(text + (_time_and_rate(row, times) if "layers" in chosen else ""))
         if "backward" in chosen:
             lines.append(_backward(row) + _backward_took(row, times))
     if "totals" in chosen:
@@ -215,7 +215,7 @@ def _main(row: LayerTime, report: Report) -> str:
     return found[0] if found else first
 
 
-def _took(row: ConvRow | Layer, times: dict[str, float] | None) -> str:
+def _time_and_rate(row: ConvRow | Layer, times: dict[str, float] | None) -> str:
     """The end of a line: time and rate, with the trailing space that Boda prints."""
     if times is None:
         return ""

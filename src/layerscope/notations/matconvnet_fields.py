@@ -28,7 +28,7 @@ def fields(report: Report) -> dict[str, dict[str, Axes]]:
             for n, output in enumerate(layer.outputs):
                 parts: list[Axes] = []
                 for index, source in enumerate(layer.inputs):
-                    own = _of(layer, index, n)
+                    own = _field_of(layer, index, n)
                     if source.name in seen and own is not None:
                         parts.append(_through(seen[source.name], own))
                 if parts:
@@ -36,7 +36,7 @@ def fields(report: Report) -> dict[str, dict[str, Axes]]:
     return found
 
 
-def _of(layer: Layer, index: int, output: int) -> Axes | None:
+def _field_of(layer: Layer, index: int, output: int) -> Axes | None:
     """The field of one output position in an input; None if only the size of the input is used."""
     call, a = layer.call, layer.node.attributes
     if call is None or SPECS[layer.op].family == "loss":
@@ -48,10 +48,10 @@ def _of(layer: Layer, index: int, output: int) -> Axes | None:
             extent, up = window.extents[n], window.stride[n]
             size, step = Fraction(extent - 1, up) + 1, Fraction(1, up)
             axes.append((size, step, Fraction(2 * crop - extent + 1, 2 * up) + 1))
-        return _both(axes)
+        return _two_axes(axes)
     if window is not None:
         pads = window.resolve(call.x[2:])
-        return _both(
+        return _two_axes(
             [
                 (extent, step, 1 - before + Fraction(extent - 1, 2))
                 for extent, step, (before, _) in zip(
@@ -60,7 +60,7 @@ def _of(layer: Layer, index: int, output: int) -> Axes | None:
             ]
         )
     if layer.op.startswith("global_"):
-        return _both([(size, 1, Fraction(size + 1, 2)) for size in call.x[2:]])
+        return _two_axes([(size, 1, Fraction(size + 1, 2)) for size in call.x[2:]])
     if layer.op == "crop":
         offsets = a.offsets * (2 // len(a.offsets)) if len(a.offsets) <= 2 else a.offsets
         return None if index else [(1, 1, 1 + offset) for offset in offsets]
@@ -71,7 +71,7 @@ def _of(layer: Layer, index: int, output: int) -> Axes | None:
     return [UNIT] * max(len(shape) - 2, 2) if even and len(shape) > 2 else []
 
 
-def _both(axes: Axes) -> Axes:
+def _two_axes(axes: Axes) -> Axes:
     return [*axes, *[UNIT] * (2 - len(axes))]
 
 

@@ -92,10 +92,10 @@ def _calls(layers: tuple[Layer, ...], records: tuple[LoggedCall, ...]) -> Calls:
     record = next(waiting, None)
     for at in range(len(layers) + 1):
         while record is not None and record.start <= at:
-            _end(running, found, at)
+            _end_calls(running, found, at)
             running.append(found.add(record))
             record = next(waiting, None)
-        _end(running, found, at)
+        _end_calls(running, found, at)
         if at == len(layers):
             break
         layer, path = layers[at], layers[at].node.module
@@ -108,7 +108,7 @@ def _calls(layers: tuple[Layer, ...], records: tuple[LoggedCall, ...]) -> Calls:
     return found
 
 
-def _end(running: list[int], found: Calls, at: int) -> None:
+def _end_calls(running: list[int], found: Calls, at: int) -> None:
     """End the calls that returned before this layer."""
     while running and found.calls[running[-1]].end <= at:
         running.pop()

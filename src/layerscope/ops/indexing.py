@@ -68,7 +68,7 @@ def _gather_access(call: Call) -> tuple[AccessMap, ...]:
     )
 
 
-def _deep(data: Shape, indices: Shape, batch: int) -> int:
+def _axes_indexed(data: Shape, indices: Shape, batch: int) -> int:
     """Number of axes of the data that the last axis of the indices indexes."""
     shapes = f"{_text(indices)} as indices into {_text(data)}"
     if not data or not indices or not 0 <= batch < min(len(data), len(indices)):
@@ -80,7 +80,7 @@ def _deep(data: Shape, indices: Shape, batch: int) -> int:
 
 def _gather_nd_shape(call: Call) -> tuple[Shape, ...]:
     data, indices = call.inputs
-    deep = _deep(data, indices, (call.attributes or GatherND()).batch)
+    deep = _axes_indexed(data, indices, (call.attributes or GatherND()).batch)
     return ((*indices[:-1], *data[deep:]),)
 
 
@@ -88,14 +88,14 @@ def _gather_nd_access(call: Call) -> tuple[AccessMap, ...]:
     """Indices depend on data; the axes before and after the indexed ones correspond."""
     data, indices = call.inputs
     batch = (call.attributes or GatherND()).batch
-    deep = _deep(data, indices, batch)
+    deep = _axes_indexed(data, indices, batch)
     behind: AccessMap = {n: (n - deep + len(indices) - 1, SAME) for n in range(deep, len(data))}
     return ({**keep(range(batch)), **behind}, keep(range(len(indices) - 1)))
 
 
 def _scatter_nd_shape(call: Call) -> tuple[Shape, ...]:
     data, indices, updates = call.inputs
-    deep = _deep(data, indices, 0)
+    deep = _axes_indexed(data, indices, 0)
     if updates != (*indices[:-1], *data[deep:]):
         shapes = ", ".join(map(_text, call.inputs))
         raise ShapeError(f"scattering {shapes}: indices and updates do not agree")

@@ -100,7 +100,7 @@ def _square(call: Call) -> tuple[Shape, ...]:
     return shapes
 
 
-def _each(count: Matrix) -> Callable[[Call], Ops]:
+def _per_matrix(count: Matrix) -> Callable[[Call], Ops]:
     return lambda call: count(*call.x[-2:]) * elements(call.x[:-2])
 
 
@@ -188,7 +188,7 @@ ELIMINATION = "by elimination, without a search for pivots"
 REDUCED = "at least the reduction to {} form by Householder reflections; iterations are not counted"
 
 SPECS = {
-    "lu": _rule(_each(lu), ELIMINATION),
+    "lu": _rule(_per_matrix(lu), ELIMINATION),
     "det": OpSpec(
         family="linear",
         shape=_det_shape,
@@ -198,22 +198,22 @@ SPECS = {
         saved_for_backward=lambda call: BOTH,
         estimate=ELIMINATION,
     ),
-    "slogdet": _rule(_each(_slogdet), ELIMINATION, square=True),
-    "inverse": _rule(_each(_inverse), ELIMINATION, square=True),
+    "slogdet": _rule(_per_matrix(_slogdet), ELIMINATION, square=True),
+    "inverse": _rule(_per_matrix(_inverse), ELIMINATION, square=True),
     "solve": _rule(_solves(lu, lu_solve), ELIMINATION, square=True, inputs=2),
     "lu_solve": _rule(_solves(None, lu_solve), "by substitution", square=True, inputs=2),
     "triangular_solve": _rule(_solves(None, triangular), "by substitution", square=True, inputs=2),
-    "cholesky": _rule(_each(cholesky), "by the Cholesky-Banachiewicz algorithm", square=True),
+    "cholesky": _rule(_per_matrix(cholesky), "by the Cholesky-Banachiewicz algorithm", square=True),
     "cholesky_solve": _rule(
         _solves(None, cholesky_solve), "by substitution", square=True, inputs=2
     ),
     "qr": _rule(_qr, "by Householder reflections"),
     "householder_product": _rule(_householder, "by Householder reflections", inputs=2),
-    "svd": _rule(_each(_bidiagonal), REDUCED.format("bidiagonal")),
-    "eigh": _rule(_each(_tridiagonal), REDUCED.format("tridiagonal"), square=True),
-    "eig": _rule(_each(_hessenberg), REDUCED.format("Hessenberg"), square=True),
+    "svd": _rule(_per_matrix(_bidiagonal), REDUCED.format("bidiagonal")),
+    "eigh": _rule(_per_matrix(_tridiagonal), REDUCED.format("tridiagonal"), square=True),
+    "eig": _rule(_per_matrix(_hessenberg), REDUCED.format("Hessenberg"), square=True),
     "matrix_exp": _rule(
-        _each(_exponential), "at least a polynomial of degree 2; numbers decide the degree",
+        _per_matrix(_exponential), "at least a polynomial of degree 2; numbers decide the degree",
         square=True,
     ),
 }  # fmt: skip

@@ -24,14 +24,14 @@ from layerscope.ops.spec import (
 )
 
 
-def _lead(call: Call) -> int:
+def _leading_axes(call: Call) -> int:
     """Number of axes that the matrix leaves alone."""
     a: Linear = call.attributes
     return axis_of(a.axis, len(call.x)) if a.flatten else len(call.x) - 1
 
 
 def _features(call: Call) -> int:
-    return elements(call.x[_lead(call) :])
+    return elements(call.x[_leading_axes(call) :])
 
 
 def _linear_shape(call: Call) -> tuple[Shape, ...]:
@@ -39,7 +39,7 @@ def _linear_shape(call: Call) -> tuple[Shape, ...]:
     need_rank(call, a.axis + 1 if a.flatten else 1, "a linear layer")
     if a.out_features < 1:
         raise ShapeError(f"{a.out_features} output features, expected at least 1")
-    return ((*call.x[: _lead(call)], a.out_features),)
+    return ((*call.x[: _leading_axes(call)], a.out_features),)
 
 
 def _linear_ops(call: Call) -> Ops:
@@ -58,7 +58,7 @@ def _linear_gemm(call: Call) -> Gemm:
 
 
 def _linear_access(call: Call) -> tuple[AccessMap, ...]:
-    return (keep(range(_lead(call))),)
+    return (keep(range(_leading_axes(call))),)
 
 
 def _linear_backward(call: Call) -> tuple[Ops, Ops]:
@@ -248,7 +248,7 @@ class _Pair(Struct, frozen=True):
     right: tuple[str, ...]
 
 
-def _pair(call: Call) -> _Pair | str:
+def _matrix_product(call: Call) -> _Pair | str:
     """The matrix product that an einsum is equal to, or why there is none."""
     terms, right, sizes = einsum_terms(call)
     if len(terms) != 2 or any(len({*term}) < len(term) for term in terms):
@@ -272,7 +272,7 @@ def _einsum_saves(call: Call) -> Saved:
     """Of two operands: each for the other's gradient, as a batch of matrices or as it is."""
     if len(call.inputs) == 1:
         return NOTHING
-    pair = _pair(call)
+    pair = _matrix_product(call)
     if isinstance(pair, str):
         return Saved(inputs=tuple(range(len(call.inputs))), note=pair)
     terms, _, sizes = einsum_terms(call)
@@ -290,7 +290,7 @@ def _einsum_saves(call: Call) -> Saved:
 
 def einsum_order(call: Call) -> tuple[int, ...] | None:
     """Axes of the result as they are stored, outermost first; None if unknown."""
-    pair = _pair(call) if len(call.inputs) == 2 else ""
+    pair = _matrix_product(call) if len(call.inputs) == 2 else ""
     if isinstance(pair, str) or not pair.inner:
         return None
     _, right, _ = einsum_terms(call)

@@ -11,7 +11,7 @@ Shapes = tuple[Shape | None, ...]
 Inputs = Sequence[Shape | None]
 
 
-def _same(inputs: Inputs, sizes: tuple[int, ...]) -> Shapes:
+def _shapes_of_inputs(inputs: Inputs, sizes: tuple[int, ...]) -> Shapes:
     """Output n has the shape of input `sizes[n]`."""
     return tuple([inputs[n] if 0 <= n < len(inputs) else None for n in sizes])
 
@@ -69,7 +69,7 @@ def _regions(inputs: Inputs, sizes: tuple[int, ...]) -> Shapes:
 
 
 OUTPUTS: Mapping[str, Callable[[Inputs, tuple[int, ...]], Shapes]] = {
-    "same": _same,
+    "same": _shapes_of_inputs,
     "anchor_targets": _anchor_targets,
     "correlation": _correlation,
     "features": _features,

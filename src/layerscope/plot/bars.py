@@ -71,7 +71,7 @@ def bars(rows: Sequence[Bar], measure: Measure, left: float | None = None) -> Ch
     }  # fmt: skip
     x = number("value", stack=None)
     first = {**x, "axis": _axis(most, measure), "scale": scale}
-    tips = tooltips(_used({"name": "layer", "kind": "type", "text": measure.title,
+    tips = tooltips(_fields_with_text({"name": "layer", "kind": "type", "text": measure.title,
                            "share": measure.whole}, rows))  # fmt: skip
     said = {"tooltip": tips, "description": text("said")}
     tones = text("tone", legend=None, scale={"domain": list(TONES), "range": "tones"})
@@ -105,7 +105,7 @@ def bars(rows: Sequence[Bar], measure: Measure, left: float | None = None) -> Ch
     return ChartView(body, {measure.variable: names})
 
 
-def _used(fields: dict[str, str], rows: Sequence[Bar]) -> dict[str, str]:
+def _fields_with_text(fields: dict[str, str], rows: Sequence[Bar]) -> dict[str, str]:
     """The fields that a row has a text for."""
     return {name: title for name, title in fields.items() if any(getattr(r, name) for r in rows)}
 

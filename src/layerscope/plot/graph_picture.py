@@ -106,7 +106,7 @@ class _Drawing:
         if not item.children:
             return self._box(item)
         children = [self.arrange(child) for child in item.children]
-        order = sorted(range(len(children)), key=lambda n: _turn(item.children[n]))
+        order = sorted(range(len(children)), key=lambda n: _drawing_order(item.children[n]))
         has_in = any(start == IN for start, _ in item.edges)
         has_out = any(end == OUT for _, end in item.edges)
         order = [*([IN] if has_in else []), *order, *([OUT] if has_out else [])]
@@ -321,7 +321,7 @@ def report_total(report: Report, column: str) -> int:
     return report.totals.macs if column == "macs" else report.totals.params
 
 
-def _turn(item: GraphItem) -> int:
+def _drawing_order(item: GraphItem) -> int:
     """Inputs stand before layers; outputs, which were added after them, stay behind."""
     return 0 if item.row is not None else (1 if item.is_output else -1)
 

@@ -116,14 +116,14 @@ class _LayoutWalk:
             return convolves_in_blocks(first, self.rules)
         rules = self.rules
         if first.op in rules.pools:
-            return _divides(rules.pool_multiple, call.x[1]) and self._all(given)
+            return _divides(rules.pool_multiple, call.x[1]) and self._all_in_layout(given)
         if first.op == "concat":
             fits = all(_divides(rules.concat_multiple, shape[1]) for shape in call.inputs)
-            return fits and self._all(given)
+            return fits and self._all_in_layout(given)
         equal = len(set(call.inputs)) == 1
-        return first.op in rules.by_element and equal and self._all(given)
+        return first.op in rules.by_element and equal and self._all_in_layout(given)
 
-    def _all(self, given: list[str]) -> bool:
+    def _all_in_layout(self, given: list[str]) -> bool:
         return bool(given) and all(self.tensors.get(name, False) for name in given)
 
     def found(self) -> Layouts:

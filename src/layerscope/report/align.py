@@ -52,11 +52,11 @@ class AlignSpan(Struct):
 def align(first: Sequence[Item], second: Sequence[Item]) -> Pairs:
     """Pairs of layers in order; then remaining layers of equal name, in any order."""
     pairs: Pairs = {}
-    span = _trim(first, second, AlignSpan(0, len(first), 0, len(second)), pairs, named=True)
+    span = _pair_ends(first, second, AlignSpan(0, len(first), 0, len(second)), pairs, named=True)
     left = CELLS
     spans = [span]
     if span.cells > left:
-        span = _trim(first, second, span, pairs, named=False)
+        span = _pair_ends(first, second, span, pairs, named=False)
         spans = _cut(first, second, span, pairs) if span.cells > left else [span]
     for span in spans:
         if span.cells <= left:
@@ -68,7 +68,7 @@ def align(first: Sequence[Item], second: Sequence[Item]) -> Pairs:
     return pairs
 
 
-def _trim(
+def _pair_ends(
     first: Sequence[Item], second: Sequence[Item], span: AlignSpan, pairs: Pairs, *, named: bool
 ) -> AlignSpan:
     """Pair equal layers at both ends and return the span between."""
@@ -103,10 +103,10 @@ def _cut(
     i, j = span.start, span.other_start
     for at, other in common:
         pairs[at] = other
-        spans.append(_trim(first, second, AlignSpan(i, at, j, other), pairs, named=False))
+        spans.append(_pair_ends(first, second, AlignSpan(i, at, j, other), pairs, named=False))
         i, j = at + 1, other + 1
     spans.append(
-        _trim(first, second, AlignSpan(i, span.end, j, span.other_end), pairs, named=False)
+        _pair_ends(first, second, AlignSpan(i, span.end, j, span.other_end), pairs, named=False)
     )
     return [span for span in spans if span.cells]
 

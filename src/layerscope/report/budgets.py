@@ -260,12 +260,12 @@ def _checks(report: Report, budget: Budget, time: NetworkTime | None) -> Iterabl
             raise UsageError(
                 f"max-{name}: the convention {report.convention.name} counts no operations"
             )
-        most = _most(report, figure, time) if found > limit else ()
+        most = _largest_holders(report, figure, time) if found > limit else ()
         undecided = figure.unit == "seconds" and time is not None and time.is_lower_bound
         yield Check(figure, found, limit, most, undecided and found <= limit)
 
 
-def _most(
+def _largest_holders(
     report: Report, figure: LimitedTotal, time: NetworkTime | None
 ) -> tuple[tuple[str, float], ...]:
     holders: list[tuple[str, float]]

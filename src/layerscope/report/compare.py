@@ -172,7 +172,7 @@ def compare(reports: Sequence[Report], times: Sequence[NetworkTime | None] = ())
             f"--like {next(iter(counted))} applies to networks and files"
         )
     first = reports[0]
-    pairs = tuple(_pair(first, other) for other in reports[1:])
+    pairs = tuple(_compared(first, other) for other in reports[1:])
     return Comparison(tuple(reports), _figures(reports), pairs, tuple(times))
 
 
@@ -195,7 +195,7 @@ def _figures(reports: Sequence[Report]) -> tuple[ComparedTotal, ...]:
     )
 
 
-def _pair(first: Report, second: Report) -> Pair:
+def _compared(first: Report, second: Report) -> Pair:
     # Constants that only compute shapes differ by exporter, and no engine runs them.
     ours, theirs = (
         [layer for layer in report.layers if not is_idle(layer)] for report in (first, second)

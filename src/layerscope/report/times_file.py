@@ -70,12 +70,12 @@ def read(path: str) -> TimesFile:
         line = data.count(b"\n", 0, error.start) + 1
         raise FormatError(f"{path}:{line}: not UTF-8 at byte {error.start}") from None
     if is_json(data):
-        return TimesFile(path, _all(path, _json(path, text)))
+        return TimesFile(path, _seconds_by_layer(path, _json(path, text)))
     line, first = next(((n, t) for n, t in _lines(text) if t.strip()), (1, ""))
     if not first:
         raise FormatError(f"{path}: the file is empty; {EXPECTED}")
     if [cell.strip() for cell in first.split(",")] == list(HEADING):
-        return TimesFile(path, _all(path, _csv(path, text)))
+        return TimesFile(path, _seconds_by_layer(path, _csv(path, text)))
     if BODA.match(first):
         return _boda(path, text)
     raise FormatError(f"{path}:{line}: heading {shown(first.strip())!r}; {EXPECTED}")
@@ -109,7 +109,7 @@ class TimesEntry(Struct, frozen=True):
     text: str
 
 
-def _all(path: str, entries: Iterator[TimesEntry]) -> dict[str, float]:
+def _seconds_by_layer(path: str, entries: Iterator[TimesEntry]) -> dict[str, float]:
     """Seconds by layer; raises for a layer that is there twice."""
     found: dict[str, float] = {}
     for entry in entries:

@@ -122,7 +122,7 @@ def tree_rows(
     """
     if depth is not None and depth < 1:
         return []
-    root = _tree(report, idle)
+    root = _build_tree(report, idle)
     if fold:
         signatures: dict[Hashable, int] = {}
         for branch in root.scopes.values():
@@ -137,7 +137,7 @@ def is_idle(layer: Layer) -> bool:
     return layer.node.op == "constant" and not layer.cost.params
 
 
-def _tree(report: Report, idle: bool) -> Branch:
+def _build_tree(report: Report, idle: bool) -> Branch:
     root = Branch("", [], {})
     branches: dict[tuple[str, ...], Branch] = {(): root}
     for layer in report.layers:

@@ -19,17 +19,17 @@ def check_unchanged(
     """Raise for an option of `analyze` that a report does not have; `what` names the report."""
     for name in ("input", "batch", "dtype", "tokens", "decode", "in_place"):
         value = options.get(name)
-        if value is None or _has(report, name, value, shapes):
+        if value is None or _has_option(report, name, value, shapes):
             continue
         if name == "input":
             value = ", ".join(shape_text(shape) for shape in shapes.values())
         raise UsageError(
             f"{name} {value} does not apply to {what}, which is compared as it is: "
-            f"{_own(report, name)}; write it again with that option, or compare without it"
+            f"{_own_value(report, name)}; write it again with that option, or compare without it"
         )
 
 
-def _has(report: Report, name: str, value: Any, shapes: Mapping[str, Shape]) -> bool:
+def _has_option(report: Report, name: str, value: Any, shapes: Mapping[str, Shape]) -> bool:
     """Whether a report was written with the value of an option."""
     graph = report.graph
     try:
@@ -47,7 +47,7 @@ def _has(report: Report, name: str, value: Any, shapes: Mapping[str, Shape]) -> 
     return bool(owned.get(name, False) == value)
 
 
-def _own(report: Report, name: str) -> str:
+def _own_value(report: Report, name: str) -> str:
     """What a report has instead."""
     if name in ("input", "tokens"):
         return ", ".join(f"input {each.name}={shape_text(each.shape)}" for each in report.inputs)

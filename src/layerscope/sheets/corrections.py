@@ -28,12 +28,12 @@ def correct_kinds(layers: Iterable[RowLayer]) -> Iterator[Renamed]:
         if layer.kind == "fc" and _is_window(layer):
             _become(layer, "conv")  # `local fully connected`: a convolution by its kernel
         elif layer.kind in POOLS and figure is not None and figure.mantissa:
-            if not _explains(WEIGHTS.get(layer.kind, ()), layer, figure) and _as(
+            if not _explains(WEIGHTS.get(layer.kind, ()), layer, figure) and _is_of_kind(
                 layer, "conv", figure
             ):
                 yield Renamed(layer.row.at, layer.row.kind, "conv")
         elif layer.kind == "softmax" and figure is not None and figure.mantissa:
-            if not _as(layer, "fc", figure) and _changes(layer):
+            if not _is_of_kind(layer, "fc", figure) and _changes(layer):
                 _become(layer, "fc")  # whose function it is
         elif layer.kind == "unknown" and figure is not None and figure.mantissa:
             if is_block(plain(layer.row.named)):
@@ -41,7 +41,7 @@ def correct_kinds(layers: Iterable[RowLayer]) -> Iterator[Renamed]:
             if _is_matrix(layer):
                 _become(layer, "fc")
                 continue
-            any(_as(layer, kind, figure) for kind in ("fc", "conv"))
+            any(_is_of_kind(layer, kind, figure) for kind in ("fc", "conv"))
 
 
 def _changes(layer: RowLayer) -> bool:
@@ -72,7 +72,7 @@ def _is_matrix(layer: RowLayer) -> bool:
     return kernel[0] in (got[0], prod(got)) and kernel[1] == out[0] > 1
 
 
-def _as(layer: RowLayer, kind: Kind, figure: Figure) -> bool:
+def _is_of_kind(layer: RowLayer, kind: Kind, figure: Figure) -> bool:
     """Whether the parameters are those of another kind, which the layer then is."""
     was, sizes = layer.kind, layer.sizes
     _become(layer, kind)

@@ -243,7 +243,7 @@ def _convolution(layer: RowLayer, batch: int, kernels: Iterable[int]) -> bool:
         return False
     fact = layer.sizes.get("cin")
     for channels in (fact.value,) if fact else FIRST_CHANNELS:
-        for kernel, groups, biases in _ways(layer, channels, kernels):
+        for kernel, groups, biases in _likely_kernels(layer, channels, kernels):
             sizes = (channels, kernel, groups)
             if all(_explained(layer, claim, sizes, batch, biases) for claim in claims):
                 at: Cells = frozenset({claims[0].cell_part})
@@ -255,7 +255,7 @@ def _convolution(layer: RowLayer, batch: int, kernels: Iterable[int]) -> bool:
     return False
 
 
-def _ways(
+def _likely_kernels(
     layer: RowLayer, channels: int, kernels: Iterable[int]
 ) -> Iterator[tuple[tuple[int, int], int, Sequence[bool]]]:
     """Kernels, groups and biases in the order in which they are likely.

@@ -209,9 +209,13 @@ def _by_cells(table: Table, headings: list[Heading | None]) -> tuple[Heading | N
         if heading and heading.meaning == "out_channels" and outputs[:1]:
             headings[n] = heading if _are_channels(table.rows, n, outputs[0]) else None
     first = table.heading.cells[0].text
-    if not _has(headings, "name", "type") and headings[0] is None and _are_names(first, columns[0]):
+    if (
+        not _has_heading(headings, "name", "type")
+        and headings[0] is None
+        and _are_names(first, columns[0])
+    ):
         headings[0] = Heading(first, "name")
-    if not _has(headings, "description"):
+    if not _has_heading(headings, "description"):
         open_ = (n for n, h in enumerate(headings) if h is None or h.meaning in COUNTED)
         for n in [n for n in open_ if _are_described(columns[n])][:1]:
             headings[n] = Heading(table.heading.cells[n].text, "description")
@@ -223,7 +227,7 @@ def _are_shapes(texts: Sequence[str]) -> bool:
     return 2 * sum(len(axes(text)) > 3 for text in texts) > len(texts)
 
 
-def _has(headings: Sequence[Heading | None], *meanings: Meaning) -> bool:
+def _has_heading(headings: Sequence[Heading | None], *meanings: Meaning) -> bool:
     return any(heading is not None and heading.meaning in meanings for heading in headings)
 
 
@@ -389,7 +393,7 @@ def _rejoined(row: Row, headings: Sequence[Heading | None]) -> list[Cell]:
             before is not None
             and (heading is None or heading.meaning in LABELLED_UNDER)
             and LABELLED.match(plain(before.text))
-            and _bare(before.text)
+            and _is_bare(before.text)
             and read(cell.text)
         ):
             cells[-1] = Cell(f"{before.text} {cell.text}", before.line, before.column)
@@ -398,7 +402,7 @@ def _rejoined(row: Row, headings: Sequence[Heading | None]) -> list[Cell]:
     return cells
 
 
-def _bare(text: str) -> bool:
+def _is_bare(text: str) -> bool:
     match = LABELLED.match(plain(text))
     return match is not None and not match[2].strip()
 

@@ -133,7 +133,7 @@ def printed_sizes(
     for column, heading in enumerate(sheet.headings):
         if heading is None or column >= len(row.cells):
             continue
-        sizes = _said(sheet, row, column, reading)
+        sizes = _sizes_in_cell(sheet, row, column, reading)
         for name, value in sizes.items():
             part = _part_of(heading.meaning, name, sizes)
             at: Cells = frozenset({(row.at, column, part)})
@@ -146,7 +146,7 @@ def printed_sizes(
     return found, again
 
 
-def _said(sheet: Sheet, row: SheetRow, column: int, reading: Reading) -> Mapping[str, int]:
+def _sizes_in_cell(sheet: Sheet, row: SheetRow, column: int, reading: Reading) -> Mapping[str, int]:
     """The sizes that one cell of a row says."""
     text, heading = row.cells[column].text, sheet.headings[column]
     if plain(text) in EMPTY or heading is None:
@@ -173,7 +173,7 @@ def _part_of(meaning: Meaning, name: str, sizes: Mapping[str, int]) -> int:
         return FILTER_PARTS[name]
     if meaning == "description" and sizes.get(SQUARE.get(name, "")) == sizes[name]:
         return WINDOW_PARTS[SQUARE[name]]
-    return _part(name)
+    return _part_of_cell(name)
 
 
 def rounded_sizes(sheet: Sheet, row: SheetRow) -> tuple[str, ...]:
@@ -211,7 +211,7 @@ def _is_longer(text: str, reading: Reading) -> bool:
     return len(shape) == 4 and reading.batch is not None and shape[0] != reading.batch
 
 
-def _part(name: str) -> int:
+def _part_of_cell(name: str) -> int:
     """The part of its cell that a size is: an axis of a shape, or of a window."""
     of_shape = name[1:] in ("in", "out", "atch")
     return AXIS_PARTS[name[0]] if of_shape else WINDOW_PARTS.get(name, 0)

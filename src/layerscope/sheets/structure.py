@@ -106,7 +106,7 @@ def layers_of(sheet: Sheet) -> list[RowLayer]:
     if sheet.blank.rows:
         _leave_out(layers, sheet.blank)
     if sheet.tried is not None:
-        _say(layers, *sheet.tried)
+        _change_sizes(layers, *sheet.tried)
     names = RowNames(rows)
     for number, layer in enumerate(layers):
         following = layers[number + 1].kind if number + 1 < len(layers) else "unknown"
@@ -189,7 +189,7 @@ def _leave_out(layers: Iterable[RowLayer], blank: Blank) -> None:
         layer.said_again = [(n, f) for n, f in again if layer.printed[n] != f]
 
 
-def _say(layers: Iterable[RowLayer], part: CellPart, size: int) -> None:
+def _change_sizes(layers: Iterable[RowLayer], part: CellPart, size: int) -> None:
     """Give the sizes that a part of a cell says another value."""
     for layer in layers:
         if layer.row.at == part[0]:
@@ -337,13 +337,13 @@ def refill(layer: RowLayer) -> None:
         return
     _take_input(layer, before)
     if layer.kind in SAME_SHAPE or layer.kind in ("add",):
-        _same(sizes, "chw")
+        _take_equal_sizes(sizes, "chw")
     elif layer.kind in POOLS or layer.kind in ("upsample", "depthwise"):
-        _same(sizes, "c")
+        _take_equal_sizes(sizes, "c")
     elif layer.kind == "concat" and "cout" in sizes:
-        _same(sizes, "hw")
+        _take_equal_sizes(sizes, "hw")
     elif layer.kind == "global_pool":
-        _same(sizes, "c")
+        _take_equal_sizes(sizes, "c")
         sizes.setdefault("hout", SizeFact(1))
         sizes.setdefault("wout", SizeFact(1))
     elif layer.kind == "fc":
@@ -439,7 +439,7 @@ def without(layer: RowLayer, cell_part: CellPart) -> RowLayer:
     return found
 
 
-def _same(sizes: dict[str, SizeFact], names: str) -> None:
+def _take_equal_sizes(sizes: dict[str, SizeFact], names: str) -> None:
     """What the row does not say is as in its input, or the other way round."""
     for axis in names:
         if f"{axis}in" in sizes:

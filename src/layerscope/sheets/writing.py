@@ -71,7 +71,7 @@ def writing_of(layers: Sequence[RowLayer]) -> Writing:
             elif claim.meaning in ("memory", "activations") and _has_shape(layer):
                 counts = list(_elements(layer, claim))
                 memory.update(way for way in MEMORY if _is_written(figure, counts, way))
-    return Writing(_most(params, PARAMS), _most(memory, MEMORY))
+    return Writing(_most_counted(params, PARAMS), _most_counted(memory, MEMORY))
 
 
 def _has_shape(layer: RowLayer) -> bool:
@@ -79,7 +79,7 @@ def _has_shape(layer: RowLayer) -> bool:
     return {"cout", "hout", "wout"} <= layer.printed.keys()
 
 
-def _most(counts: Counter[Way], ways: tuple[Way, ...]) -> tuple[Way, ...]:
+def _most_counted(counts: Counter[Way], ways: tuple[Way, ...]) -> tuple[Way, ...]:
     best = max(counts.values(), default=0)
     return tuple(way for way in ways if counts[way] == best) if best >= SHOWN else ways
 

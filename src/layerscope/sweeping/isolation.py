@@ -93,9 +93,9 @@ class WorkerProcess:
                     reply = self._read[LENGTH_BYTES : LENGTH_BYTES + size]
                     self._read = self._read[LENGTH_BYTES + size :]
                     return reply
-            self._more(deadline)
+            self._wait_for_bytes(deadline)
 
-    def _more(self, deadline: float) -> None:
+    def _wait_for_bytes(self, deadline: float) -> None:
         """Wait for bytes of a reply, and watch time and memory."""
         assert self._process.stdout is not None
         handle = self._process.stdout.fileno()

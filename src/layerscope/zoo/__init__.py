@@ -47,10 +47,10 @@ def _find(name: str) -> str:
 def _matches(name: str) -> list[str]:
     if name in ZOO:
         return [name]
-    return [each for each in NAMES if _bare(each) == _bare(name)]
+    return [each for each in NAMES if _plain_name(each) == _plain_name(name)]
 
 
-def _bare(name: str) -> str:
+def _plain_name(name: str) -> str:
     return name.lower().replace("-", "").replace("_", "")
 
 

@@ -218,7 +218,7 @@ class CaffeReader:
         if tensor is not None:
             return tensor
         if not self.options.keep_going:
-            near = self._near(blob)
+            near = self._similar_blob(blob)
             fix = None if near is None else f'"{near}"'
             raise layer.error(self._missing(blob, near), None, "bottom", number, fix)
         self.notes.append(f"left out: {layer.name} reads {blob!r}, which nothing produces")
@@ -227,7 +227,7 @@ class CaffeReader:
             return self.tensor_of[blob]
         return ""
 
-    def _near(self, blob: str) -> str | None:
+    def _similar_blob(self, blob: str) -> str | None:
         """The blob with a name close to that of a missing one."""
         from difflib import get_close_matches
 

@@ -46,13 +46,13 @@ def included(layer: Message, state: NetState) -> bool:
     """
     include, exclude = layer.messages("include"), layer.messages("exclude")
     if include and exclude:
-        raise _both(layer)
+        raise _both_rules_error(layer)
     if include:
         return any(_meets(rule, state) for rule in include)
     return not any(_meets(rule, state) for rule in exclude)
 
 
-def _both(layer: Message) -> FormatError:
+def _both_rules_error(layer: Message) -> FormatError:
     return layer.error(
         f"{layer.text('name')}: include and exclude, expected one of them", "exclude"
     )

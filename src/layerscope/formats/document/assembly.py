@@ -304,7 +304,7 @@ class _Assembly:
         outside = [m for m in near if m is above or (scope and not m.tensor.startswith(scope))]
         begins = [m for m in near if m is above or m.tensor not in self.normalized]
         for equal, group in product((True, False), (unread, outside, begins, near)):
-            reads = _parts(group, row.output) if is_concat else _pair(group, row, equal)
+            reads = _parts(group, row.output) if is_concat else _two_inputs(group, row, equal)
             choice = self._op(row, reads, bias) if len(reads) > 1 else None
             if choice is not None and choice.is_full:
                 return reads, choice
@@ -392,7 +392,7 @@ def _fits(shape: Shape | None, printed: Shape) -> bool:
     return shape is not None and same_shape(shape, printed)
 
 
-def _pair(near: Sequence[RowOutput], row: LayerRow, equal: bool) -> list[RowOutput]:
+def _two_inputs(near: Sequence[RowOutput], row: LayerRow, equal: bool) -> list[RowOutput]:
     """The row above and the last output that goes with it, in the order that the row prints.
 
     Both are of one shape if `equal`, else one may be broadcast.

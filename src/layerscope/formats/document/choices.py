@@ -215,7 +215,7 @@ COUNTED = ("conv", "conv_transpose", "linear")  # ops that all documents count i
 
 def _candidates(row: LayerRow, shapes: tuple[Shape, ...], bias: bool) -> Candidates:
     """Ops and attributes that the text allows, the likeliest first."""
-    if row.attributes is not None or (row.op and row.op in SPECS and _bare(row.op)):
+    if row.attributes is not None or (row.op and row.op in SPECS and _has_no_attributes(row.op)):
         yield row.op, row.attributes
         return
     op = row.op or KINDS.get(row.kind, "")
@@ -225,7 +225,7 @@ def _candidates(row: LayerRow, shapes: tuple[Shape, ...], bias: bool) -> Candida
     yield from maker(row, shapes, bias)
 
 
-def _bare(op: str) -> bool:
+def _has_no_attributes(op: str) -> bool:
     """Whether an op has no attributes."""
     return SPECS[op].attributes is None
 

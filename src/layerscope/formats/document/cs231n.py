@@ -145,11 +145,13 @@ def _refined(row: LayerRow) -> LayerRow:
     if label is None:
         return row
     rank = len(row.output) - 2 if row.output is not None else 2
-    row = replace(row, kernel=_each(label["kernel"], rank), inferred=())
+    row = replace(row, kernel=_sizes_of_axes(label["kernel"], rank), inferred=())
     if op := pool_op(label["kind"]):
         return pooled(row, op) if cells else replace(row, op=op)
     dilated = DILATION.search(name)
-    row = replace(row, dilation=_each(dilated["sizes"] if dilated is not None else "1", rank))
+    row = replace(
+        row, dilation=_sizes_of_axes(dilated["sizes"] if dilated is not None else "1", rank)
+    )
     product = FILTER.search(cells.get("weights") or cells.get(HEADINGS[2]) or "")
     groups = GROUPS.search(name)
     if label["kind"] == "DECONV":
@@ -162,7 +164,7 @@ def _refined(row: LayerRow) -> LayerRow:
     return replace(row, kind="conv", groups=count, group_channels=channels)
 
 
-def _each(text: str | None, rank: int) -> tuple[int, ...] | None:
+def _sizes_of_axes(text: str | None, rank: int) -> tuple[int, ...] | None:
     """Sizes of every axis, of which equal ones are written once."""
     sizes = tuple(map(int, NUMBERS.findall(text or "")))
     return sizes * rank if len(sizes) == 1 else sizes if len(sizes) == rank else None

@@ -269,7 +269,13 @@ def _with_sources(
     if n and row.op == "concat" and row.output == rows[n - 1].output:
         return row if row.traced == rows[n - 1].traced else replace(row, op="")
     exact = field is not None and max((*field.size, *field.stride)) < EXACT
-    if field is None or above is None or not exact or field.follows(above) or not _one(row):
+    if (
+        field is None
+        or above is None
+        or not exact
+        or field.follows(above)
+        or not _has_one_input(row)
+    ):
         return row
     fits = [
         rows[m].key
@@ -323,7 +329,7 @@ def _within_channel(
     return replace(row, op="")
 
 
-def _one(row: LayerRow) -> bool:
+def _has_one_input(row: LayerRow) -> bool:
     """Whether a row has one input."""
     return bool(row.op) and row.op not in ("add", "mul", "concat") and row.kind != "input"
 

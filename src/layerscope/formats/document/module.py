@@ -64,7 +64,7 @@ def network_of_module(root: PrintedModule, file: str, shapes: Mapping[str, Shape
     )
 
 
-def _some(names: Sequence[str]) -> str:
+def _some_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return f"{', '.join(names[:NAMED])}{more}"
 
@@ -76,21 +76,22 @@ def _notes(walk: Walk) -> list[str]:
         found.append("a printed module has no input shape: give it with --input to get sizes")
     if walk.assumed:
         found.append(
-            f"the text does not say in which order {_some([*walk.assumed])} run"
+            f"the text does not say in which order {_some_names([*walk.assumed])} run"
             f"{'s' if len(walk.assumed) == 1 else ''} the modules in "
             f"{'it' if len(walk.assumed) == 1 else 'them'}: the order of the text is assumed, and "
             "functions between modules, such as sums, are not in it"
         )
     if walk.unfit:
         found.append(
-            f"the input of {_some(walk.unfit)} does not follow from the order of the text: unknown"
+            f"the input of {_some_names(walk.unfit)} does not follow from the order of the text: "
+            "unknown"
         )
     if walk.inserted:
-        found.append(f"the input of {_some(walk.inserted)} is flattened, as its size needs")
+        found.append(f"the input of {_some_names(walk.inserted)} is flattened, as its size needs")
     if walk.unknown:
         found.append(
             f"not classes of torch.nn, so that operations and parameters are unknown: "
-            f"{_some([*walk.unknown])}"
+            f"{_some_names([*walk.unknown])}"
         )
     for kind, standard in list(walk.likened.items())[:NAMED]:
         found.append(
@@ -99,7 +100,7 @@ def _notes(walk: Walk) -> list[str]:
         )
     if walk.opened:
         kinds = [f"{kind}: {text}" for kind, text in walk.opened.items()]
-        found.append(f"not printed, and assumed: {_some(kinds)}")
+        found.append(f"not printed, and assumed: {_some_names(kinds)}")
     if walk.attention:
         found.append(
             "MultiheadAttention: its input projections are not printed, and are taken as square, "

@@ -62,7 +62,7 @@ def starts(lines: Sequence[str]) -> list[tuple[int, int]]:
         match = ROOT.match(line)
         if match is None or not _goes_on(lines, index, match.end()):
             continue
-        end = _end(lines, index)
+        end = _last_line(lines, index)
         found.append((index, end))
         after = end + 1
     return found
@@ -75,7 +75,7 @@ def _goes_on(lines: Sequence[str], index: int, column: int) -> bool:
     return any(OTHER.match(line) for line in lines[index + 1 : index + 4])
 
 
-def _end(lines: Sequence[str], index: int) -> int:
+def _last_line(lines: Sequence[str], index: int) -> int:
     """The last line of the print that begins at a line: one that closes what that opened."""
     depth = 1
     for at in range(index + 1, len(lines)):

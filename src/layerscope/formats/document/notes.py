@@ -93,28 +93,28 @@ def notes_of(
         named = ", ".join(f"{name} takes {' + '.join(of)}" for name, of in opened.attached[:SHOWN])
         yield (
             f"left open: the inputs of {len(opened.attached)} rows that the row above does not "
-            f"explain: {named}{_more(len(opened.attached))}"
+            f"explain: {named}{_and_more(len(opened.attached))}"
         )
     if opened.contradicted:
         rows = ", ".join(f"{row.name} (line {row.line})" for row in opened.contradicted[:SHOWN])
         yield (
             f"no layer has all that the document prints of {rows}"
-            f"{_more(len(opened.contradicted))}: `layerscope audit` lists such cells"
+            f"{_and_more(len(opened.contradicted))}: `layerscope audit` lists such cells"
         )
     if opened.unknown:
         yield (
-            f"unknown: what {', '.join(opened.unknown[:SHOWN])}{_more(len(opened.unknown))} "
+            f"unknown: what {', '.join(opened.unknown[:SHOWN])}{_and_more(len(opened.unknown))} "
             f"compute{'s' if len(opened.unknown) == 1 else ''}"
         )
     if claimed:
         names = ", ".join(list(claimed)[:SHOWN])
         yield (
-            f"taken from the document, not computed: the cells of {names}{_more(len(claimed))} and "
-            f"totals in the notation {found.notation}"
+            f"taken from the document, not computed: the cells of {names}{_and_more(len(claimed))} "
+            f"and totals in the notation {found.notation}"
         )
     if nodes:
         yield "left open: the dtype: fp32"
 
 
-def _more(count: int) -> str:
+def _and_more(count: int) -> str:
     return f" and {count - SHOWN} more" if count > SHOWN else ""

@@ -65,7 +65,7 @@ def _table(lines: Sequence[str], first: int) -> PrintedNetwork | None:
         rows.append(row)
     if not rows:
         return PrintedNetwork((), STEM, line=first + 1, last=last + 1)
-    end = _end(lines, last)
+    end = _last_line_of_totals(lines, last)
     rows[0] = _with_input(rows[0], lines[last + 1 : end + 1])
     start = first - 1 if first and RULE.fullmatch(lines[first - 1]) else first
     notes: tuple[str, ...] = NOTES
@@ -131,7 +131,7 @@ def _is_ambiguous(rows: Sequence[LayerRow], totals: Sequence[str]) -> bool:
     return f"{size:.2f}" != match[1]
 
 
-def _end(lines: Sequence[str], last: int) -> int:
+def _last_line_of_totals(lines: Sequence[str], last: int) -> int:
     """The last line of the totals below the rows."""
     end = last
     for at in range(last + 1, min(last + END, len(lines))):

@@ -131,12 +131,12 @@ def declared_graph(torch: Torch, model: Module, log: ModuleLog) -> Graph:
         owners.setdefault(module, []).append(param)
     nodes = []
     for path, params in (owners or {"": []}).items():
-        node = path or _free(name, owners)
+        node = path or _unused_name(name, owners)
         scope = tuple(path.split(".")) if path else ()
         nodes.append(Node(node, "weights", (), (node,), None, tuple(params), scope, note=NO_INPUT))
     return Graph(
         name=name,
-        inputs=(Tensor(_free("input", owners), ()),),
+        inputs=(Tensor(_unused_name("input", owners), ()),),
         nodes=tuple(nodes),
         outputs=(),
         modules={info.path: info.cls.__name__ for info in modules.values()},
@@ -147,7 +147,7 @@ def declared_graph(torch: Torch, model: Module, log: ModuleLog) -> Graph:
     )
 
 
-def _free(name: str, names: Mapping[str, object]) -> str:
+def _unused_name(name: str, names: Mapping[str, object]) -> str:
     """A name that is not in use."""
     while name in names:
         name += "_"

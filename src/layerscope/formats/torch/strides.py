@@ -102,7 +102,7 @@ def _transpose(x: TensorMeta, dim0: int, dim1: int) -> Layouts:
     return [Layout(tuple(shape), tuple(stride))]
 
 
-def _turn(x: TensorMeta) -> Layouts:
+def _transpose_matrix(x: TensorMeta) -> Layouts:
     return _transpose(x, 0, 1) if len(x.shape) == 2 else None
 
 
@@ -188,7 +188,7 @@ def _expand(x: TensorMeta, size: Sequence[int], implicit: bool = False) -> Layou
     return [Layout(tuple(shape), tuple(stride))]
 
 
-def _same(x: TensorMeta) -> Layouts:
+def _same_layout(x: TensorMeta) -> Layouts:
     return [Layout(x.shape, x.stride)]
 
 
@@ -200,7 +200,7 @@ VIEWS: dict[str, Callable[..., Layouts]] = {
     "unflatten": _unflatten,
     "permute": _permute,
     "transpose": _transpose,
-    "t": _turn,
+    "t": _transpose_matrix,
     "unsqueeze": _unsqueeze,
     "squeeze": _squeeze,
     "select": _select,
@@ -210,8 +210,8 @@ VIEWS: dict[str, Callable[..., Layouts]] = {
     "split_with_sizes": _split_sizes,
     "chunk": _chunk,
     "expand": _expand,
-    "detach": _same,
-    "alias": _same,
+    "detach": _same_layout,
+    "alias": _same_layout,
 }
 # Elementwise operators: the axes of the result are stored in the order of the input's.
 BY_ELEMENT = frozenset((

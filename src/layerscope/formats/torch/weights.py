@@ -35,7 +35,7 @@ def parameters_only(path: str, arrays: list[StoredArray], note: str = NOTE) -> G
         scope = scopes.get(parent)
         if scope is None:
             scope = scopes[parent] = tuple(parent.split(".")) if parent else ()
-        name = module or _free("parameters", modules)
+        name = module or _unused_name("parameters", modules)
         nodes.append(
             Node(name, "weights", (), (name,), None, tuple(params), scope, module, note=note)
         )
@@ -44,7 +44,7 @@ def parameters_only(path: str, arrays: list[StoredArray], note: str = NOTE) -> G
     try:
         return Graph(
             name=name,
-            inputs=(Tensor(_free("input", modules), ()),),
+            inputs=(Tensor(_unused_name("input", modules), ()),),
             nodes=tuple(nodes),
             outputs=(),
             dtype=kinds[0] if kinds else "fp32",
@@ -54,7 +54,7 @@ def parameters_only(path: str, arrays: list[StoredArray], note: str = NOTE) -> G
         raise FormatError(f"{path}: {str(error).removeprefix(f'{name}: ')}") from None
 
 
-def _free(name: str, modules: dict[str, list[Param]]) -> str:
+def _unused_name(name: str, modules: dict[str, list[Param]]) -> str:
     """A name that no module has."""
     while name in modules:
         name += "_"

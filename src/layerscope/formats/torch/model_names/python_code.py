@@ -44,7 +44,7 @@ def python_model(spec: str) -> tuple[Module, UserCode]:
     with python_object(spec) as (found, code):
         if isinstance(found, torch.nn.Module):
             return found.eval(), code
-        return build(partial(_make, found, code)), code
+        return build(partial(_make_module, found, code)), code
 
 
 @contextmanager
@@ -53,7 +53,7 @@ def python_object(spec: str) -> Iterator[tuple[Any, UserCode]]:
     where, _, name = spec.rpartition(":")
     is_file = where.endswith(".py")
     found: Any = _file(where, spec) if is_file else _package(where, spec)
-    code = UserCode(spec, _home(where))
+    code = UserCode(spec, _home_folder(where))
     with code.errors(), _on_path(code.home if is_file else ""):
         yield _attribute(found, name, where), code
 
@@ -69,7 +69,7 @@ def _attribute(found: Any, name: str, where: str) -> Any:
     return found
 
 
-def _make(function: Any, code: UserCode) -> Module:
+def _make_module(function: Any, code: UserCode) -> Module:
     """Call a function or class of the user's that makes a module."""
     if not callable(function):
         raise FormatError(
@@ -105,7 +105,7 @@ def default_inputs(model: Module) -> dict[str, Shape]:
     return {ids[0]: TOKENS} if ids else {"": IMAGE}
 
 
-def _home(where: str) -> str:
+def _home_folder(where: str) -> str:
     """The folder of a file, or that of a package; the file of a module without a package."""
     if where.endswith(".py"):
         return os.path.dirname(os.path.abspath(where))
@@ -140,7 +140,7 @@ def _file(path: str, spec: str) -> ModuleType:
         raise FormatError(f"{path}: not a Python file")
     module = importlib.util.module_from_spec(found)
     sys.modules[found.name] = module
-    code = UserCode(spec, _home(path))
+    code = UserCode(spec, _home_folder(path))
     try:
         with code.errors(), _on_path(code.home):
             found.loader.exec_module(module)
@@ -158,7 +158,7 @@ def _package(name: str, spec: str) -> ModuleType:
     except BaseException as error:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing is None or not f"{name}.".startswith(f"{missing}."):
-            raise UserCode(spec, _home(name)).error(error) from error
+            raise UserCode(spec, _home_folder(name)).error(error) from error
         near = get_close_matches(name, PREFIXES, n=1)
         meant = f"; did you mean {near[0]}:?" if near else ""
         raise FormatError(

@@ -88,7 +88,7 @@ def compared(stored: Shapes, needed: Shapes, tied: Shapes) -> str:
     if shapes:
         listed = [f"{short(n)} {shape_text(stored[n])}, in the model {shape_text(described[n])}"
                   for n in shapes[:MOST_NAMES]]  # fmt: skip
-        found.append(f"other shapes: {'; '.join(listed)}{_more(len(shapes))}")
+        found.append(f"other shapes: {'; '.join(listed)}{_and_more(len(shapes))}")
     return "; ".join(found)
 
 
@@ -117,8 +117,8 @@ def _elements(shapes: Shapes) -> int:
 def _listed(names: Mapping[str, Shape] | set[str] | list[str]) -> str:
     """The first names and how many more there are."""
     first = sorted(names)[:MOST_NAMES]
-    return ", ".join(map(short, first)) + _more(len(names)) if first else "none"
+    return ", ".join(map(short, first)) + _and_more(len(names)) if first else "none"
 
 
-def _more(count: int) -> str:
+def _and_more(count: int) -> str:
     return f" and {count - MOST_NAMES:,} more" if count > MOST_NAMES else ""
