@@ -100,6 +100,10 @@ class SheetRow(Struct, frozen=True):
     claims: tuple[Claim, ...]
     named: str = ""  # the cell that says the kind
 
+    def text(self, column: int | None) -> str:
+        """The text of a cell; nothing where the row ends before it."""
+        return "" if column is None or column >= len(self.cells) else self.cells[column].text
+
 
 class RaggedRow(Struct, frozen=True):
     """A row with too few or too many cells."""
@@ -342,10 +346,8 @@ class RowNames:
 
 def connected_to(sheet: Sheet, row: SheetRow, number: int, names: RowNames) -> tuple[int, ...]:
     """The rows before row `number` that it may say it is connected to; none if it says none."""
-    column = sheet.column("connected")
-    if column is None or column >= len(row.cells):
-        return ()
-    first = re.search(r"[^\[\]'\",\s]+", plain(row.cells[column].text))  # ['conv1[0][0]']
+    text = plain(row.text(sheet.column("connected")))
+    first = re.search(r"[^\[\]'\",\s]+", text)  # ['conv1[0][0]']
     return names.before(number, first[0]) if first is not None else ()
 
 

@@ -424,9 +424,9 @@ def _sequence(sheet: Sheet, rows: Sequence[SheetRow], batch: int | None) -> str:
     for row in rows:
         given = (c.figure for c in row.claims if c.meaning in ("params", "weights") and c.figure)
         figure = next(given, None)
-        shape = axes(row.cells[column].text) if column < len(row.cells) else ()
+        shape = axes(row.text(column))
         shape = shape[1:] if len(shape) == 3 and batch is not None else shape
-        opened = lines or batch is not None or OPEN_BATCH.match(row.cells[column].text.lower())
+        opened = lines or batch is not None or OPEN_BATCH.match(row.text(column).lower())
         if not opened or figure is None or figure.power or figure.value() < MANY or len(shape) != 2:
             continue
         divides = [size is not None and size > 1 and figure.value() % size == 0 for size in shape]

@@ -39,7 +39,7 @@ LINE = re.compile(rf'\s*"?\s*(?P<title>{"|".join((*TITLES, *TOTALS))})\s*"?\s*[|
 NONE = "n/a"
 FRACTIONS = re.compile(r"\d{1,9}(?:\.\d{1,9})?(?:x\d{1,9}(?:\.\d{1,9})?)?")
 OFFSET = re.compile(r"-?\d{1,9}(?:\.\d{1,9})?(?:x-?\d{1,9}(?:\.\d{1,9})?)?")
-UPSAMPLED = re.compile(r"0?\.0*[1-9]\d*|1")
+UPSAMPLED = re.compile(r"0?\.0{0,9}[1-9]\d{0,9}|1")
 EXACT = 10_000  # printed with all its digits
 FAR = 200  # rows that a branch may be long
 SIZE = re.compile(r"\d{1,19}(?:x\d{1,19}){0,5}")
@@ -213,14 +213,14 @@ def _field(column: Mapping[str, Cell], row: LayerRow) -> _PrintedField | None:
         return _PrintedField(one, one, one, one, one)
     found = []
     for title in ("rf size", "rf stride", "support", "stride"):
-        text = column[title].text if title in column else ""
+        text = _text(column, title)
         if not FRACTIONS.fullmatch(text):
             return None
         numbers = tuple(Fraction(part) for part in text.split("x"))
         found.append(numbers * 2 if len(numbers) == 1 else numbers)
     if not all(len(each) == 2 for each in found):
         return None
-    text = column["rf offset"].text if "rf offset" in column else ""
+    text = _text(column, "rf offset")
     offset = tuple(map(Fraction, text.split("x"))) if OFFSET.fullmatch(text) else ()
     size, stride, support, step = found
     return _PrintedField(
@@ -364,7 +364,7 @@ def _completed(row: LayerRow, column: Mapping[str, Cell], params: Amount | None)
             kind = row.op.replace("_pool", "")
             pool = at.AdaptivePool(row.output[2:])
             bins = tuple(
-                each for text in column["stride"].text.split("x") if (each := amount(text))
+                each for text in _text(column, "stride").split("x") if (each := amount(text))
             )
             bins = bins * len(pool.output) if len(bins) == 1 else bins
             return replace(row, op=f"adaptive_{kind}_pool", attributes=pool, bins=bins)
@@ -375,7 +375,7 @@ def _completed(row: LayerRow, column: Mapping[str, Cell], params: Amount | None)
 
 def _upsampled(column: Mapping[str, Cell], rank: int) -> tuple[int, ...] | None:
     """The strides of a transposed convolution, of which the inverse is printed."""
-    texts = column["stride"].text.split("x")
+    texts = _text(column, "stride").split("x")
     texts = texts * rank if len(texts) == 1 else texts
     if len(texts) != rank or not all(UPSAMPLED.fullmatch(text) for text in texts):
         return None
@@ -421,13 +421,18 @@ def _kernel(row: LayerRow, params: Amount | None) -> dict[str, tuple[int, ...]]:
     return {"dilation": (1,) * len(support)}
 
 
+def _text(column: Mapping[str, Cell], title: str) -> str:
+    """A cell; nothing where the display lacks its line."""
+    return column[title].text if title in column else ""
+
+
 def _number(column: Mapping[str, Cell], title: str) -> int | None:
-    text = column[title].text if title in column else ""
+    text = _text(column, title)
     return int(text) if text.isdecimal() and len(text) < 20 else None
 
 
 def _sizes(column: Mapping[str, Cell], title: str, rank: int) -> tuple[int, ...] | None:
-    text = column[title].text if title in column else ""
+    text = _text(column, title)
     if not SIZE.fullmatch(text):
         return None
     sizes = tuple(map(int, text.split("x")))
@@ -435,7 +440,7 @@ def _sizes(column: Mapping[str, Cell], title: str, rank: int) -> tuple[int, ...]
 
 
 def _pads(column: Mapping[str, Cell], rank: int) -> Pads | None:
-    text = column["pad"].text if "pad" in column else ""
+    text = _text(column, "pad")
     if not SIZE.fullmatch(text):
         return None
     sizes = [*map(int, text.split("x"))]
@@ -453,11 +458,9 @@ def _shape(column: Mapping[str, Cell], rank: int) -> Shape | None:
 
 def _rounded(column: Mapping[str, Cell], rank: int) -> tuple[Amount, ...]:
     """Num, depth and sizes where a size is printed with four digits; () if one is no number."""
-    if not {"data num", "data depth"} <= column.keys():
-        return ()
-    sizes = column["data size"].text.split("x")
+    sizes = _text(column, "data size").split("x")
     sizes = sizes * rank if len(sizes) == 1 else sizes
-    texts = (column["data num"].text, column["data depth"].text, *sizes)
+    texts = (_text(column, "data num"), _text(column, "data depth"), *sizes)
     found = tuple(each for text in texts if (each := amount(text)))
     return found if len(found) == len(texts) else ()
 
