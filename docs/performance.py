@@ -134,7 +134,7 @@ def _peers(part: Part) -> str:
                 times = (f"{timed['first_cpu'] / ours['first_cpu']:.1f} / "
                          f"{timed['best_cpu'] / ours['best_cpu']:.1f}")  # fmt: skip
             cells = [tool, right, _ms(timed["first_cpu"]), _ms(timed["best_cpu"]), times]
-            if _better(timed, ours, model["macs"]):
+            if not tool.startswith("layerscope") and _better(timed, ours, model["macs"]):
                 cells = [f"**{cell}**" for cell in cells]
             rows.append(cells)
         fastest = ""

@@ -36,11 +36,13 @@ def test_a_faster_right_tool_is_bold_and_a_wrong_one_is_not() -> None:
     text = page(cases=models(
         layerscope=told(100, 0.1, 0.1), slow=told(100, 0.5, 0.4), quick=told(101, 0.05, 0.2),
         wrong=told(50, 0.01, 0.01), broken={"error": "TypeError"},
+        **{"layerscope@meta": told(100, 0.09, 0.1)},
     ))  # fmt: skip
     assert "| **quick** | **1.010** |" in text
     assert "| slow | exact | 500 | 400 | 5.0 / 4.0 |" in text
     assert "| wrong | 0.500 |" in text
     assert "| broken | failed |" in text
+    assert "| layerscope@meta | exact |" in text
     assert "takes 4.0 and 2.0 times as long" in text
 
 
