@@ -5,6 +5,7 @@ What is left is read and audited, or refused with an error of its own.
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 import pytest
@@ -23,12 +24,24 @@ PLAIN = """| Layer | Kernel | Stride | Params | Output |
 DAMAGES = 12  # of each document
 
 
+SHARES = """| Layer | Type | Output | Params |
+|---|---|---|---|
+| conv1 | Conv 3x3 | 64x32x32 | 2.4 % |
+| conv2 | Conv 3x3 | 128x32x32 | 97.6 % |
+| total | | | 75,648 |
+"""
+
+
+def with_zero(text: str, number: re.Match[str]) -> str:
+    return f"{text[: number.start()]}0{text[number.end() :]}"
+
+
 def damaged(text: str, random: Random) -> str:
     """The text with one to three losses."""
     lines = text.split("\n")
     for _ in range(random.randint(1, 3)):
         at = random.randrange(len(lines))
-        line, kind = lines[at], random.randrange(7)
+        line, kind = lines[at], random.randrange(8)
         if kind == 0:
             del lines[at : at + random.choice((1, 1, 2, 5))]
         elif kind == 1:
@@ -46,6 +59,10 @@ def damaged(text: str, random: Random) -> str:
             words = line.split(" ")
             del words[random.randrange(len(words))]
             lines[at] = " ".join(words)
+        elif kind == 6:
+            numbers = [*re.finditer(r"\d+", line)]
+            if numbers:
+                lines[at] = with_zero(line, random.choice(numbers))
         else:
             lines[at] = line.replace(random.choice("0123456789x,.()"), random.choice(" -?0x"))
         if not lines:
@@ -71,6 +88,18 @@ def test_damaged_tables() -> None:
     random = Random(7)
     for _ in range(40):
         check(damaged(PLAIN, random))
+
+
+@pytest.mark.parametrize("notation", ["torchstat", "boda", "matconvnet.dag", "backbone"])
+def test_zero_for_any_number(notation: str) -> None:
+    text = document("lenet5", notation)
+    for number in re.finditer(r"\d+", text):
+        check(with_zero(text, number))
+
+
+def test_zero_for_any_number_of_shares() -> None:
+    for number in re.finditer(r"\d+", SHARES):
+        check(with_zero(SHARES, number))
 
 
 def test_a_row_that_ends_before_its_output() -> None:

@@ -60,8 +60,8 @@ class _BodaLayer(Struct):
     def flops(self) -> int:
         """Two for each multiply-add; the additions of biases are not counted."""
         if self.transposed:
-            return 2 * self.input * (self.filts // self.channels)
-        return 2 * self.out * (self.filts // self.filters)
+            return 2 * self.input * (self.filts // max(self.channels, 1))
+        return 2 * self.out * (self.filts // max(self.filters, 1))
 
     @property
     def columns(self) -> int:
@@ -205,7 +205,7 @@ def _work(audit: _Audit, match: re.Match[str], line: int) -> None:
     if layer is None:
         return
     m, n, k = (int(match[size]) for size in "mnk")
-    groups = int(match["groups"] or 1)
+    groups = max(int(match["groups"] or 1), 1)
     columns = layer.filters * layer.window
     if n == columns != layer.filters // groups:  # the product of a transposed convolution
         layer.transposed = layer.outs == layer.filters * groups
@@ -216,7 +216,7 @@ def _work(audit: _Audit, match: re.Match[str], line: int) -> None:
     audit.check(
         (line, name, "bytes"), match["moved"], least, moved, "input, filters, biases, output"
     )
-    low, high = flops / moved, flops / least if least else flops
+    low, high = _quotient(flops, moved), flops / least if least else flops
     audit.check((line, name, "FWD_AI"), match["intensity"], low, high, "FLOPs by bytes")
     if 2 * m * n * k * groups != layer.flops or n != layer.columns:
         text = f"{m}x{n}x{k}"
@@ -226,6 +226,11 @@ def _work(audit: _Audit, match: re.Match[str], line: int) -> None:
         audit.check(
             (line, name, "F/s"), match["rate"], low, high, f"{match['flops']} in {match['time']}"
         )
+
+
+def _quotient(amount: Fraction, parts: Fraction) -> Fraction:
+    """One number by another; 0 where a profile has none of the other."""
+    return amount / parts if parts else Fraction(0)
 
 
 def _rates(amount: Fraction, time: Figure | None) -> tuple[Fraction, Fraction]:
@@ -273,7 +278,11 @@ def _moved(audit: _Audit, match: re.Match[str], line: int) -> None:
     audit.check((line, "FWD TOTALS", "bytes"), match["moved"], least, moved, "sum of the layers")
     high = flops / least if least else flops
     audit.check(
-        (line, "FWD TOTALS", "AI"), match["intensity"], flops / moved, high, "FLOPs by bytes"
+        (line, "FWD TOTALS", "AI"),
+        match["intensity"],
+        _quotient(flops, moved),
+        high,
+        "FLOPs by bytes",
     )
     if audit.runtime and match["rate"]:
         rate = moved / audit.runtime
@@ -281,7 +290,7 @@ def _moved(audit: _Audit, match: re.Match[str], line: int) -> None:
 
 
 def _energy(audit: _Audit, match: re.Match[str], line: int) -> None:
-    if audit.watts is None or not audit.runtime:
+    if not audit.watts or not audit.runtime:
         return
     joules = audit.watts * audit.runtime
     audit.check((line, "FWD TOTALS", "J"), match["energy"], joules, joules, "POWER x RUNTIME")

@@ -135,7 +135,9 @@ def _takes_part(layer: RowLayer, given: SizeFact, grouped: bool) -> bool:
 def _is_depthwise(layer: RowLayer, channels: int) -> bool:
     """Whether filters of depth 1 take each channel of the input apart."""
     got = layer.get("cin", "cout")
-    return layer.kind == "conv" and got is not None and got[0] == 1 and got[1] % channels == 0
+    if layer.kind != "conv" or got is None or not channels:
+        return False
+    return got[0] == 1 and got[1] % channels == 0
 
 
 def _is_grouped(layer: RowLayer) -> bool:

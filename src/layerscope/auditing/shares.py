@@ -53,6 +53,7 @@ def shared_column(
     low, high = figure.interval()
     implied = [span for span in _implied(filled, layers) if span[1] < low or high < span[0]]
     spans = [((low, high), True), *((span, False) for span in implied)]
+    spans = [(span, right) for span, right in spans if round(_middle(span)) > 0]
     for span, right in spans:
         found = choose(_parts(given, round(_middle(span))), layers, batch)
         tried = [] if found is None else [
@@ -132,6 +133,8 @@ def _implied(claims: Sequence[Claim], layers: dict[int, RowLayer]) -> Iterator[S
         count = rule.count(layer)
         if figure is not None and count:
             low, high = figure.interval()
+            if low <= 0:
+                continue
             yield 100 * Fraction(count) / high, 100 * Fraction(count) / low
 
 

@@ -14,6 +14,7 @@ from math import prod
 
 from msgspec import Struct
 
+from layerscope.auditing.figure_equations import text_of
 from layerscope.auditing.findings import AuditedColumn, AuditedTable, Finding
 from layerscope.auditing.torchstat_rules import (
     BYTES,
@@ -143,6 +144,10 @@ def _row(row: SheetRow, names: Sequence[str]) -> StatCells:
     return StatCells(row, cells, shapes[0], shapes[1], figures, memory)
 
 
+def _number_text(number: Number) -> str:
+    return text_of(Fraction(number))
+
+
 def _shape(text: str) -> Shape | None:
     return tuple(map(int, text.split())) if SHAPE.fullmatch(text.strip()) else None
 
@@ -201,11 +206,11 @@ def _text(shape: Shape) -> str:
 def _expected(given: Shape, out: Shape, figures: Figures, name: str) -> Iterator[str]:
     """What a figure may be by the others of its row."""
     if name == "moved":
-        yield f"{sum(figures.get(each) or 0 for each in ('read', 'written')):,}"
+        yield _number_text(sum(figures.get(each) or 0 for each in ("read", "written")))
         return
     for right in explanations(given, out, {n: figures.get(n) for n in COUNTED}):
         if name in right and all(figures.get(n) in (None, value) for n, value in right.items()):
-            yield f"{right[name]:,}"
+            yield _number_text(right[name])
 
 
 def _shapes(rows: Sequence[StatCells], at: int, printed: Shape) -> Iterator[Shape]:
@@ -255,13 +260,13 @@ def _nearest(row: StatCells) -> Iterator[_Fault]:
         if best is None or len(faults) < len(best):
             best = faults
     for name, value in (best or {}).items():
-        yield _Fault(row, name, f"{value:,}")
+        yield _Fault(row, name, _number_text(value))
     if not row.stores(out):
         yield _Fault(row, "memory", f"{BYTES * prod(out) / MEBI:.2f}")
     parts = [row.figures.get(name) for name in ("read", "written")]
     moved = row.figures.get("moved")
     if moved is not None and None not in parts and moved != sum(n for n in parts if n):
-        yield _Fault(row, "moved", f"{sum(n for n in parts if n):,}")
+        yield _Fault(row, "moved", _number_text(sum(n for n in parts if n)))
 
 
 def _inputs(rows: Sequence[StatCells], mended: Mapping[tuple[int, str], str]) -> Iterator[_Fault]:
@@ -342,7 +347,7 @@ def _totals(
                      if row.figures.get(name) and not _is_checked(row)]  # fmt: skip
             expected = sum(row.figures.get(name) or 0 for row in rows)
             yield _Fault(
-                total, name, "" if name == "memory" or open_ else f"{expected:,}",
+                total, name, "" if name == "memory" or open_ else _number_text(expected),
                 tuple(open_) if len(open_) <= FEW else (), "the column does not add up to it",
             )  # fmt: skip
 

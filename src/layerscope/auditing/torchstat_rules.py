@@ -96,7 +96,7 @@ def _transposed(given: Shape, out: Shape, figures: Figures) -> Iterator[dict[str
     positions = prod(given[1:]) * out[0]
     params, madd = figures.get("params"), figures.get("madd")
     for bias in (0, 1):
-        counts = set() if params is None else {params // out[0] - bias}
+        counts = set() if params is None or not out[0] else {params // out[0] - bias}
         if madd is not None and positions:
             counts.add((madd // positions + 1 - bias) // 2)
         for products in counts:

@@ -71,7 +71,9 @@ def fits_depth(layer: RowLayer) -> bool | None:
     whole = layer.get("cin", "hin", "win")
     if depth.value in (channels.value, *((prod(whole),) if whole else ())):
         return True
-    if layer.kind == "fc" or not depth.value or channels.value % depth.value:
+    if layer.kind == "fc" or not depth.value or not channels.value:
+        return False
+    if channels.value % depth.value:
         return False
     filters = layer.get("cout")
     return filters is None or filters[0] % (channels.value // depth.value) == 0

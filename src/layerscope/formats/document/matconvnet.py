@@ -239,10 +239,12 @@ def _reach(row: LayerRow) -> tuple[Fraction, ...]:
     for kernel, stride, step in zip(
         row.kernel or (), row.stride or (1,) * rank, row.dilation or (1,) * rank, strict=True
     ):
+        if not stride:
+            continue
         common = gcd(stride, step)
         taps = (kernel - 1) // (stride // common)
         found.append(Fraction(taps * step // common + 1))
-    return tuple(found) if rank == 2 else (*found, Fraction(1))[:2]
+    return tuple(found) if len(found) == 2 else (*found, Fraction(1), Fraction(1))[:2]
 
 
 def _attached(

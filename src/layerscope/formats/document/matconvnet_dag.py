@@ -200,7 +200,7 @@ class _Rows:
     def _transposed(self, row: LayerRow, arrays: Sequence[tuple[int, ...]]) -> LayerRow:
         """A transposed convolution; stride, dilation and begin pads by the fields around it."""
         filters = _filled(arrays)
-        if len(filters) != 4 or row.output is None:
+        if len(filters) != 4 or row.output is None or not filters[2]:
             return replace(row, bias=len(arrays) > 1)
         groups, rest = divmod(row.output[1], filters[2])
         row = replace(
