@@ -135,10 +135,8 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
             "        if not isinstance(key, SCALARS):\n            key = OpaqueKey()\n", "",
         ),
         Fault(
-            "a key of an old file's storage that cannot be hashed",
-            "formats/torch/checkpoints/torch_save.py",
-            "unpickler.storages.get(key) if isinstance(key, str) else None",
-            "unpickler.storages.get(key)",
+            "keys of an old file that are no list", "formats/torch/checkpoints/torch_save.py",
+            " or not isinstance(keys, list):", ":",
         ),
     ),
     "zip": (
