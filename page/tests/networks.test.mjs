@@ -1,14 +1,15 @@
 // The page of all networks of a sweep: search, order, chart and table together, reports behind rows.
 
 import assert from "node:assert/strict";
-import { existsSync, rmSync, statSync } from "node:fs";
+import { existsSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { CACHE, launch, layerscope, open } from "./helpers.mjs";
 
 const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
-const SWEPT = ["lenet5", "alexnet", "resnet18", "vgg11", "squeezenet1_1", "no_such_network"];
+const BROKEN = "no_end.prototxt"; // its row has an error
+const SWEPT = ["lenet5", "alexnet", "resnet18", "vgg11", "squeezenet1_1", BROKEN];
 const READY = ".nets .tbody .tr:not([hidden])";
 let browser, file, page_file, bare_file;
 
@@ -17,6 +18,7 @@ before(async () => {
   page_file = file.replace(".sqlite", ".html");
   bare_file = file.replace(".sqlite", "-bare.html");
   if (existsSync(file)) rmSync(file);
+  writeFileSync(join(CACHE, BROKEN), "layer {");
   layerscope("sweep", ...SWEPT, "-o", file);
   layerscope("results", file, "-o", page_file);
   layerscope("results", file, "--reports", "0", "-o", bare_file);
@@ -43,9 +45,9 @@ describe("the table of networks", () => {
     const page = await show(page_file);
     const head = page.locator(".nets .th button:has-text('MACs')");
     await head.click();
-    assert.deepEqual(await names(page), ["vgg11", "resnet18", "alexnet", "squeezenet1_1", "lenet5", "no_such_network"]);
+    assert.deepEqual(await names(page), ["vgg11", "resnet18", "alexnet", "squeezenet1_1", "lenet5", BROKEN]);
     await head.click();
-    assert.deepEqual(await names(page), ["lenet5", "squeezenet1_1", "alexnet", "resnet18", "vgg11", "no_such_network"]);
+    assert.deepEqual(await names(page), ["lenet5", "squeezenet1_1", "alexnet", "resnet18", "vgg11", BROKEN]);
     await head.click();
     assert.deepEqual(await names(page), [...SWEPT].sort());
     await page.done();
@@ -120,8 +122,8 @@ describe("a row", () => {
 
   it("that failed has its error, and one without a report the command that writes it", async () => {
     const page = await show(page_file);
-    await page.locator(`${READY}:has-text("no_such_network") .td.n`).first().click();
-    assert.match(await page.textContent(".chosen-net pre"), /unknown network/);
+    await page.locator(`${READY}:has-text("no_end") .td.n`).first().click();
+    assert.match(await page.textContent(".chosen-net pre"), /has no }/);
     await page.done();
     assert.ok(statSync(bare_file).size < statSync(page_file).size);
     const bare = await show(bare_file);
