@@ -18,7 +18,8 @@ from layerscope.auditing.findings import Audit, Finding
 from layerscope.auditing.torchstat import is_torchstat
 from layerscope.auditing.written import rewritten, texts
 from layerscope.documents.headings import meaning_of
-from layerscope.sheets.sheet import LABELLED, Sheet
+from layerscope.sheets.alignment import LABELLED
+from layerscope.sheets.sheet import Sheet
 
 ROUNDS = 16  # audits of the corrected document
 NEAR = 50  # rows whose cells show how a column writes figures

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
-from collections import Counter
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from math import prod
 
 from msgspec import Struct
@@ -16,6 +14,7 @@ from layerscope.documents.figures import Figure, read
 from layerscope.documents.headings import Heading, Meaning, meaning_of
 from layerscope.documents.types import Cell, Row, Table
 from layerscope.limits import DOCUMENT_ROWS
+from layerscope.sheets.alignment import LABELLED, LABELLED_UNDER, aligned
 from layerscope.sheets.described import described
 from layerscope.sheets.kinds import Kind, is_total, kind_of, plain
 from layerscope.sheets.shapes import axes
@@ -25,11 +24,7 @@ LABELS: dict[str, Meaning] = {
     "macc": "macs", "mac": "macs", "comp": "comparisons", "add": "additions", "div": "divisions",
     "exp": "exponentials", "activation": "activations", "param": "params",
 }  # fmt: skip
-LABELLED = re.compile(
-    r"^(macc?|comp|add|div|exp|activation|param)s?\b\s*(.*)$", re.IGNORECASE | re.DOTALL
-)
 LEADING = re.compile(r"\s*[~≈]?\s*\d[\d,.]*\s?(?:[KMGT](?![A-Za-z]))?")
-LABELLED_UNDER = ("ops", "flops", "memory", "activations", "params")
 AREA = re.compile(r"\W*(\d+)\s*(?:[x×*]|\\times)\s*\d+\W*")  # 5x5 as the size of a receptive field
 PAIR = re.compile(r"\s*(\d[\d,]*)\s*/\s*\d[\d,]*\s*")  # parameters and their bytes: 160/280
 TYPE = re.compile(r"[A-Za-z]\w*(?:\(\d+\))?")  # reduce_mean, submodule(21)
@@ -46,7 +41,6 @@ MANY_SHAPES = 3  # from which on a column that contradicts them is another one
 TYPED = 10  # of so many descriptions all but one say a kind, if they are types
 FIELDS = ("field", "jump", "jump_in", "offset")
 WORDS = ("name", "type", "description")
-FAR = 200  # rows above among which a name that is cut is looked for
 EMPTY = ("", "-", "–", "—", "n/a", "none", "/", "--", "nan")
 
 
@@ -149,7 +143,7 @@ def sheet_of(table: Table) -> Sheet | None:
     rows: list[SheetRow] = []
     layout: list[RaggedRow] = []
     naming = _naming_order(table.rows, headings)
-    for row, cells in _aligned(table.rows, headings):
+    for row, cells in aligned(table.rows, headings):
         if not any(cell.text for cell in cells):
             continue
         label = next(cell.text for cell in cells if cell.text)
@@ -314,99 +308,6 @@ def is_after_gap(sheet: Sheet, above: SheetRow, row: SheetRow) -> bool:
     left_out = sheet.table.left_out  # in the order of lines
     after = bisect_right(left_out, above.line)
     return after < len(left_out) and left_out[after] < row.line
-
-
-class RowNames:
-    """The rows of a sheet by what their cells call them."""
-
-    def __init__(self, rows: Sequence[SheetRow]) -> None:
-        self._names = [
-            tuple(plain(text).split(" (")[0] for text in (row.named, row.label)) for row in rows
-        ]
-        self._rows: dict[str, list[int]] = {}
-        for number, names in enumerate(self._names):
-            for name in dict.fromkeys(names):
-                self._rows.setdefault(name, []).append(number)
-
-    def before(self, number: int, name: str) -> tuple[int, ...]:
-        """The rows before another that a name can stand for: a name that is cut is a beginning.
-
-        None where the row above is one of several, because it is the usual one.
-        """
-        beginning, cut, _ = name.partition("…")
-        if not cut:
-            rows = self._rows.get(name, [])
-            at = bisect_left(rows, number)
-            return (rows[at - 1],) if at else ()
-        near = range(number - 1, max(number - FAR, 0) - 1, -1)
-        found = (n for n in near if any(each.startswith(beginning) for each in self._names[n]))
-        last = tuple(islice(found, 2))
-        return () if len(last) > 1 and last[0] == number - 1 else last
-
-
-def connected_to(sheet: Sheet, row: SheetRow, number: int, names: RowNames) -> tuple[int, ...]:
-    """The rows before row `number` that it may say it is connected to; none if it says none."""
-    text = plain(row.text(sheet.column("connected")))
-    first = re.search(r"[^\[\]'\",\s]+", text)  # ['conv1[0][0]']
-    return names.before(number, first[0]) if first is not None else ()
-
-
-def _aligned(
-    rows: Sequence[Row], headings: Sequence[Heading | None]
-) -> list[tuple[Row, list[Cell]]]:
-    """Rows and their cells, without the empty cell of a bar too many."""
-    joined = [(row, _rejoined(row, headings)) for row in rows]
-    width = len(headings)
-    if all(len(cells) != width + 1 for _, cells in joined):
-        return joined
-    forms = [
-        Counter(_form(cells[column]) for _, cells in joined if len(cells) == width)
-        for column in range(width)
-    ]
-    return [
-        (row, _without_empty(cells, forms) if len(cells) == width + 1 else cells)
-        for row, cells in joined
-    ]
-
-
-def _form(cell: Cell) -> str:
-    """A text with one sign for each number: 14x14 is written as 7x7 is."""
-    return re.sub(r"\d[\d.,]*", "0", plain(cell.text))
-
-
-def _without_empty(cells: list[Cell], forms: Sequence[Counter[str]]) -> list[Cell]:
-    """The cells without the empty one that moves the others from columns whose form they have."""
-
-    def fitting(given: list[Cell]) -> int:
-        return sum(_form(cell) in column for cell, column in zip(given, forms, strict=False))
-
-    shorter = [cells[:n] + cells[n + 1 :] for n, cell in enumerate(cells) if not cell.text.strip()]
-    best = max(shorter, key=fitting, default=cells)
-    return best if fitting(best) > fitting(cells) else cells
-
-
-def _rejoined(row: Row, headings: Sequence[Heading | None]) -> list[Cell]:
-    """Cells of a row; a label and its figure that a bar separates are one cell."""
-    cells: list[Cell] = []
-    for cell in row.cells:
-        before = cells[-1] if cells else None
-        heading = headings[len(cells) - 1] if 0 < len(cells) <= len(headings) else None
-        if (
-            before is not None
-            and (heading is None or heading.meaning in LABELLED_UNDER)
-            and LABELLED.match(plain(before.text))
-            and _is_bare(before.text)
-            and read(cell.text)
-        ):
-            cells[-1] = Cell(f"{before.text} {cell.text}", before.line, before.column)
-        else:
-            cells.append(cell)
-    return cells
-
-
-def _is_bare(text: str) -> bool:
-    match = LABELLED.match(plain(text))
-    return match is not None and not match[2].strip()
 
 
 def _claims(

@@ -15,16 +15,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from layerscope.documents.figures import RULES, Figure
+from layerscope.sheets.connections import RowNames, connected_to
 from layerscope.sheets.described import named_window, padding_word
 from layerscope.sheets.kinds import POOLS, SAME_SHAPE, Kind, named_sizes, worded_kernel
 from layerscope.sheets.shapes import steps
 from layerscope.sheets.sheet import (
     WHOLE,
     Blank,
-    RowNames,
     Sheet,
     SheetRow,
-    connected_to,
     is_after_gap,
 )
 from layerscope.sheets.sizes import (
