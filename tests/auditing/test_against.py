@@ -72,6 +72,13 @@ def test_layers_that_the_table_lacks_are_found() -> None:
     assert any(f.kind == "total" for f in result.findings)
 
 
+@pytest.mark.parametrize("notation", ["keras", "keras.box", "torchinfo"])
+def test_no_layer_is_missing_whose_row_has_a_type_or_is_a_module(notation: str) -> None:
+    """Names end with a type, or a row has the parameters of the modules in it."""
+    result = found(table("resnet18", notation), "resnet18")
+    assert [f for f in result.findings if f.kind == "missing"] == []
+
+
 def test_rows_that_are_no_layers_are_named() -> None:
     result = found(table("vgg19", "cs231n.md"), "vgg16")
     (one,) = result.tables

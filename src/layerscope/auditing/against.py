@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
-from itertools import product
+from itertools import groupby, product
 from math import prod
 
 from msgspec import Struct
@@ -24,7 +24,7 @@ from layerscope.report import Report
 from layerscope.report.layer import Layer
 from layerscope.sheets.corrections import correct_kinds
 from layerscope.sheets.rules import factors
-from layerscope.sheets.sheet import Claim, Sheet
+from layerscope.sheets.sheet import Claim, Sheet, SheetRow
 from layerscope.sheets.structure import RowLayer, layers_of
 
 LISTED = 5  # names in a note
@@ -131,9 +131,10 @@ class Checker:
         of_kind = Counter(layer.kind for layer in learned)
         with_row = Counter(layer.kind for layer in learned if layer.index in row_of)
         findings, left = [], []
+        inside = self._inside_of_rows(rows, learned, row_of)
         for layer in learned:
             above = [row_of[n] for n in range(layer.index, -2, -1) if n in row_of][:1]
-            if layer.index in row_of:
+            if layer.index in row_of or layer.index in inside:
                 continue
             if not above or with_row[layer.kind] * 100 < USUALLY_FILLED * of_kind[layer.kind]:
                 left.append(layer.name)
@@ -149,6 +150,25 @@ class Checker:
             )
         notes = [f"layers of {self.name} with parameters and without a row: {_some_names(left)}"]
         return findings, notes if left else []
+
+    def _inside_of_rows(
+        self, rows: Sequence[RowLayer], learned: Sequence[NetworkLayer],
+        row_of: Mapping[int, SheetRow],
+    ) -> set[int]:  # fmt: skip
+        """Layers without a row of their own whose parameters one row has together: a module's."""
+        report = next(iter(self.reports.values()))
+        with_layer = {row.at for row in row_of.values()}
+        others = [
+            claim.figure for row in rows if row.row.at not in with_layer
+            for claim in row.row.claims if claim.meaning in LEARNED and claim.figure is not None
+        ]  # fmt: skip
+        found: set[int] = set()
+        for has_row, run in groupby(learned, key=lambda layer: layer.index in row_of):
+            group = [layer.index for layer in run]
+            count = sum(report.layers[index].params for index in group)
+            if not has_row and any(figure.stands_for(count) for figure in others):
+                found |= {*group}
+        return found
 
     def _column(
         self, sheet: Sheet, number: int, claims: Sequence[Claim], pairs: Mapping[int, NetworkLayer]

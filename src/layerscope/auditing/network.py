@@ -111,6 +111,7 @@ def _named(sheet: Sheet, row: RowLayer, named: Mapping[str, int]) -> int:
     """The number of the layer that has the name of a row; -1 if none has."""
     columns = [n for n, h in enumerate(sheet.headings) if h and h.meaning in ("name", "index")]
     texts = [row.row.label, *(row.row.cells[n].text for n in columns if n < len(row.row.cells))]
+    texts += [text.rpartition(" (")[0] for text in texts if text.endswith(")")]  # conv1 (Conv2D)
     return next((at for text in texts if (at := named.get(_bare_name(text), -1)) >= 0), -1)
 
 
