@@ -86,3 +86,14 @@ def test_the_python_of_the_readme_runs() -> None:
                 assert repr(eval(code, names)) == expected.strip()
             else:
                 exec(code, names)
+
+
+def test_tests_that_are_named_exist() -> None:
+    """In comments of the sources, in the docs and in the recipes."""
+    files = [*ROOT.glob("src/**/*.py"), *ROOT.glob("docs/**/*.md"), ROOT / "CONTRIBUTING.md"]
+    named = {
+        path for file in files
+        for path in re.findall(r"tests/[\w/]+\.py", file.read_text(encoding="utf-8"))
+    }  # fmt: skip
+    assert named
+    assert [path for path in sorted(named) if not (ROOT / path).is_file()] == []

@@ -29,7 +29,8 @@ HOOKS = "runs under saved_tensors_hooks, as in a checkpoint; its inputs are coun
 FILLED = "an operand was filled in place; whether it has a gradient is not known"
 UNKNOWN_COPY = "whether an operand is copied is not known"
 HALF = "checked against autograd in fp32 alone"
-# Op families and ops whose rules are compared with autograd in tests/test_torch_training_ops.py.
+# Op families and ops whose rules are compared with autograd in
+# tests/analysis/test_torch_training_ops.py.
 CHECKED_FAMILIES = frozenset((
     "activation", "elementwise", "linear", "convolution", "pooling", "normalization", "softmax",
     "shaping", "reduction", "recurrent", "attention", "indexing", "resizing", "control",

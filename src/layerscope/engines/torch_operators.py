@@ -1,7 +1,8 @@
 """Table of ONNX operators as PyTorch calls.
 
-CALLS and REFUSED together have every operator that lowering emits: tests/test_operator_table.py
-checks that. tests/test_torch_operators.py compares the results of the calls with onnxruntime's.
+CALLS and REFUSED together have every operator that lowering emits, which
+tests/engines/test_operator_table.py checks. tests/engines/test_torch_operators.py compares the
+results of the calls with onnxruntime's. Why it is a table: docs/decisions/0025-torch-calls.md.
 """
 
 from __future__ import annotations
